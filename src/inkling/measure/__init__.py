@@ -1,0 +1,1 @@
+"""Sums and denominators: perplexity, bits per byte, intervals, paired tests. Never how a model works."""

@@ -1,0 +1,150 @@
+"""What every model promises, so that measuring, sampling and serving need to know only this page.
+
+    LanguageModel   begin/step: next-token log-probabilities; score: what each token of a text costs, in nats
+    Classifier      log_probs: the logarithm of the probability of each label
+
+`score` charges every byte of every text exactly once: a token that the tokeniser cannot name costs its unknown id plus
+its spelling, letter by letter, so no vocabulary wins by being small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar, overload
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from inkling.text.normalise import Chain
+from inkling.text.tokens import Encodings, Tokeniser
+
+State = TypeVar("State")
+
+
+@dataclass(frozen=True)
+class TokenScores:
+    """What each token of one text costs. `byte_ends[i]` is where token i ends in the (normalised) text's UTF-8."""
+
+    ids: NDArray[np.int32]
+    nats: NDArray[np.float64]  # of the token
+    spelling_nats: NDArray[np.float64]  # of its spelling; zero but for unknown tokens
+    unknown: NDArray[np.bool_]
+    byte_ends: NDArray[np.int64]
+    words: int  # of the original text, before normalisation: runs between white space
+    chars: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Scores(Sequence[TokenScores]):
+    """The scores of several texts, laid end to end; `scores[i]` is a view of one text."""
+
+    ids: NDArray[np.int32]  # N
+    nats: NDArray[np.float64]  # N
+    spelling_nats: NDArray[np.float64]  # N
+    unknown: NDArray[np.bool_]  # N
+    byte_lengths: NDArray[np.int64]  # N, of the normalised text
+    offsets: NDArray[np.int64]  # texts + 1
+    words: NDArray[np.int64]  # texts
+    chars: NDArray[np.int64]  # texts
+    bytes: NDArray[np.int64]  # texts
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> TokenScores: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[TokenScores]: ...
+    def __getitem__(self, index: int | slice) -> TokenScores | Sequence[TokenScores]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexError(index)
+        index %= len(self)
+        span = slice(int(self.offsets[index]), int(self.offsets[index + 1]))
+        return TokenScores(
+            ids=self.ids[span],
+            nats=self.nats[span],
+            spelling_nats=self.spelling_nats[span],
+            unknown=self.unknown[span],
+            byte_ends=np.cumsum(self.byte_lengths[span]),
+            words=int(self.words[index]),
+            chars=int(self.chars[index]),
+            bytes=int(self.bytes[index]),
+        )
+
+    def __iter__(self) -> Iterator[TokenScores]:
+        return (self[i] for i in range(len(self)))
+
+    def per_text(self, values: NDArray[np.float64] | NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Sum of `values` (one a token) over each text, in an order that does not depend on its neighbours."""
+        sums = np.zeros(len(self))
+        filled = np.flatnonzero(np.diff(self.offsets))
+        if len(filled):
+            sums[filled] = np.add.reduceat(values.astype(np.float64), self.offsets[filled])
+        return sums
+
+
+class LanguageModel(Protocol[State]):
+    @property
+    def tokeniser(self) -> Tokeniser: ...
+    @property
+    def chain(self) -> Chain:
+        """The normalisation that the model was trained behind; `score` applies it."""
+        ...
+
+    def begin(self) -> tuple[State, Tensor]:
+        """The state before a text, and the log-probabilities (V) of its first token."""
+        ...
+
+    def step(self, state: State, token: int) -> tuple[State, Tensor]: ...
+    def score(self, texts: Sequence[str]) -> Scores: ...
+
+
+class Classifier(Protocol):
+    @property
+    def labels(self) -> tuple[str, ...]: ...
+    def log_probs(self, texts: Sequence[str]) -> Tensor:
+        """B×labels."""
+        ...
+
+
+def log_probs_tensor(values: NDArray[np.float64] | NDArray[np.float32]) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(values))
+
+
+class Speller(Protocol):
+    def nats(self, spellings: Sequence[str]) -> NDArray[np.float64]: ...
+
+
+def assemble_scores(
+    texts: Sequence[str],
+    encodings: Encodings,
+    nats: NDArray[np.float64],
+    tokeniser: Tokeniser,
+    speller: Speller | None,
+) -> Scores:
+    """What `score` gives back, from the cost of each token: spellings charged, bytes and words counted."""
+    ids = encodings.ids
+    unknown = np.zeros(len(ids), np.bool_) if tokeniser.unknown is None else ids == tokeniser.unknown
+    byte_lengths = tokeniser.byte_lengths[ids]
+    spelling_nats = np.zeros(len(ids))
+    if encodings.spellings:
+        byte_lengths[unknown] = [len(spelling.encode()) for spelling in encodings.spellings]
+        if speller is not None:
+            spelling_nats[unknown] = speller.nats(encodings.spellings)
+    return Scores(
+        ids=ids,
+        nats=nats,
+        spelling_nats=spelling_nats,
+        unknown=unknown,
+        byte_lengths=byte_lengths,
+        offsets=encodings.offsets,
+        words=np.array([len(text.split()) for text in texts], np.int64),
+        chars=np.array([len(text) for text in texts], np.int64),
+        bytes=np.array([len(text) if text.isascii() else len(text.encode()) for text in texts], np.int64),
+    )

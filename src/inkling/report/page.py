@@ -1,0 +1,149 @@
+"""A page of exhibits as one HTML file that needs nothing else: no script, no font, no network.
+
+Its Content-Security-Policy forbids everything but the one style sheet inside, which is named by its SHA-256; so even
+text that slipped through escaping could load and run nothing. Light or dark follows the reader's system.
+All text passes `safe` and is escaped. Left out: a table of contents and anything interactive (the studio does that).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import os
+from pathlib import Path
+
+from inkling.errors import InklingError
+from inkling.figures import Chart, Page, Prose, Table
+from inkling.report import charts
+from inkling.report.terminal import column_notes, is_numeric, one_line, safe
+
+STYLE = """
+:root {
+  color-scheme: light dark;
+  --page: #ffffff; --ink: #1c2128; --muted: #5d6672; --grid: #e3e6ea; --panel: #f6f7f9; --rule: #cfd5dc;
+  --line-1: #1d5fa8; --line-2: #c2410c; --line-3: #0f7a5c; --line-4: #7a3fc4; --line-5: #8a6100; --line-6: #b8256e;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --page: #14171c; --ink: #e4e7eb; --muted: #9aa4b1; --grid: #2a3038; --panel: #1c2027; --rule: #3b434d;
+    --line-1: #79b4f5; --line-2: #f6975f; --line-3: #52c9a4; --line-4: #bfa0f7; --line-5: #dfb74e; --line-6: #f28cbb;
+  }
+}
+* { box-sizing: border-box; }
+html { -webkit-text-size-adjust: 100%; text-size-adjust: 100%; }
+body { margin: 0; background: var(--page); color: var(--ink); font: 16.5px/1.6 system-ui, sans-serif; }
+main { max-width: 49rem; margin: 0 auto; padding: clamp(1.5rem, 5vw, 4rem) clamp(1rem, 4vw, 1.5rem) 5rem; }
+h1 { font-size: clamp(1.6rem, 5vw, 2.15rem); line-height: 1.2; font-weight: 680; letter-spacing: -0.015em; }
+h1 { margin: 0 0 1.4rem; }
+h2 { font-size: 1.15rem; line-height: 1.35; font-weight: 640; margin: 0 0 0.7rem; }
+h1, h2, p, figcaption { overflow-wrap: anywhere; text-wrap: pretty; }
+section { margin: 0 0 2.9rem; }
+p { margin: 0 0 0.9rem; max-width: 66ch; white-space: pre-line; }
+figure { margin: 0; }
+figure svg { display: block; width: 100%; height: auto; }
+figcaption, .note { color: var(--muted); font-size: 0.88rem; line-height: 1.5; max-width: 72ch; margin: 0.6rem 0 0; }
+.note + .note { margin-top: 0.15rem; }
+.scroll { overflow-x: auto; }
+.scroll:focus-visible { outline: 2px solid var(--line-1); outline-offset: 3px; }
+table { border-collapse: collapse; width: 100%; font-size: 0.91rem; line-height: 1.4; }
+table { font-variant-numeric: tabular-nums lining-nums; }
+th, td { text-align: left; padding: 0.48rem 0 0.48rem 1.25rem; vertical-align: top; overflow-wrap: break-word; }
+th:first-child, td:first-child { padding-left: 0; }
+th { font-weight: 600; vertical-align: bottom; border-bottom: 1.5px solid var(--rule); }
+.unit { color: var(--muted); font-weight: 400; white-space: nowrap; }
+td { border-bottom: 1px solid var(--grid); }
+.number { text-align: right; white-space: nowrap; }
+th.number { white-space: normal; }
+pre {
+  margin: 0; padding: 1rem 1.2rem; background: var(--panel); border-left: 3px solid var(--rule); border-radius: 3px;
+  font: 0.87rem/1.6 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace;
+  white-space: pre-wrap; overflow-wrap: anywhere; tab-size: 4;
+}
+@media (max-width: 36rem) {
+  body { font-size: 16px; }
+  .chart { overflow-x: auto; }
+  figure svg { min-width: 34rem; }
+  td { min-width: 5.5rem; }
+}
+@media print { section { break-inside: avoid; } main { max-width: none; padding: 0; } }
+"""
+
+
+def render(page: Page) -> str:
+    """The whole HTML document."""
+    digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    sections = "\n".join(f"<section>\n{_exhibit(exhibit)}\n</section>" for exhibit in page.exhibits)
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="referrer" content="no-referrer">\n'
+        f"<title>{_escape_line(page.title)}</title>\n<style>{STYLE}</style>\n</head>\n"
+        f"<body>\n<main>\n<h1>{_escape_line(page.title)}</h1>\n{sections}\n</main>\n</body>\n</html>\n"
+    )
+
+
+def write(page: Page, path: Path) -> None:
+    """Write the page so that `path` holds either the old or the whole new file, whatever happens in between."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with unfinished.open("w", encoding="utf-8", newline="\n") as file:
+            file.write(render(page))
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    except OSError as failure:
+        raise InklingError(
+            f"The page cannot be written to {path} ({failure.strerror}); name a file in a folder that can be written."
+        ) from failure
+    finally:
+        if unfinished.exists():
+            unfinished.unlink()
+
+
+def _exhibit(exhibit: Table | Chart | Prose) -> str:
+    heading = f"<h2>{_escape_line(exhibit.title)}</h2>\n" if exhibit.title else ""
+    if isinstance(exhibit, Table):
+        return heading + _table(exhibit)
+    if isinstance(exhibit, Chart):
+        caption = f"\n<figcaption>{_escape(exhibit.reading)}</figcaption>" if exhibit.reading else ""
+        return f'{heading}<figure><div class="chart">{charts.svg(exhibit)}</div>{caption}</figure>'
+    if exhibit.literal:
+        return f"{heading}<pre>\n{_escape(exhibit.text)}</pre>"  # HTML drops the first newline after <pre>
+    return heading + "\n".join(f"<p>{_escape(part.strip())}</p>" for part in exhibit.text.split("\n\n") if part.strip())
+
+
+def _table(table: Table) -> str:
+    classes = [' class="number"' if is_numeric(table, index) else "" for index in range(len(table.columns))]
+    head = "".join(
+        f'<th scope="col"{kind}>{_escape_line(column.title)}{_unit(column.unit)}</th>'
+        for kind, column in zip(classes, table.columns, strict=True)
+    )
+    rows = []
+    for row in table.rows:
+        cells = zip(classes, table.columns, row, strict=True)
+        rows.append(
+            "<tr>" + "".join(f"<td{kind}>{_escape(column.show(cell))}</td>" for kind, column, cell in cells) + "</tr>"
+        )
+    if not rows:
+        rows.append(f'<tr><td colspan="{max(1, len(table.columns))}">no rows</td></tr>')
+    notes = "".join(f'\n<p class="note">{_escape(note)}</p>' for note in column_notes(table))
+    body = "\n".join(rows)
+    return (
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{_escape_line(table.title or "table")}">\n'
+        f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>\n</div>{notes}"
+    )
+
+
+def _unit(unit: str) -> str:
+    return f' <span class="unit">({_escape_line(unit)})</span>' if unit else ""
+
+
+def _escape(text: str) -> str:
+    return html.escape(safe(text))
+
+
+def _escape_line(text: str) -> str:
+    return html.escape(one_line(text))

@@ -1,0 +1,1 @@
+"""The run directory on disk, and the list of runs."""

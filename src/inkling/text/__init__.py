@@ -1,0 +1,1 @@
+"""Bytes, encodings, rows, normalisation, tokenisers, word vectors, data sets. Never a model."""

@@ -1,0 +1,565 @@
+"""Four tokenisers, and how they are trained, saved and loaded. None of them loses a byte.
+
+    word        the commonest pieces of the training text; any other piece is unknown, with its spelling kept
+    character   the characters of the training text; any other is unknown, with its spelling kept
+    byte        the 256 bytes of UTF-8
+    bpe         bytes, and pairs of them merged in the order of their frequency inside pieces (Sennrich et al., 2016)
+
+A piece, when text is cut into `words`, is the first of these that fits:
+
+    ␣?letters        letters and combining marks, with the one space before them
+    ␣?other          anything else that is not white space, with marks
+    ␣?digits         numbers of any script, with marks
+    one character    with its marks, in scripts that set no spaces between words (Han, kana, Thai, Lao, Khmer, …)
+    line end         "\\n" with the white space before it: "\\n", " \\n", "\\r\\n"
+    white space      a run, less its last space if the next piece takes that
+
+Text that is tokenised already (Penn Treebank) is cut at `spaces`: ␣?non-white-space, line end, white space.
+
+Both are one regular expression that spells out its character classes, because Python and the tokenizers library know
+different versions of Unicode. It is saved in `tokenizer.json`, so both cut alike, and a later Python cuts as the one
+that trained did. A character that was unassigned then counts as `other`.
+
+What a saved tokeniser is can be read off its `tokenizer.json`, whose format allows no keys of our own. `begin` is the
+commonest piece that ends in "\\n". Lone surrogates have no UTF-8 and are refused; no UTF-8 file can contain one.
+
+Left out: special tokens. They would give some strings of a text a second meaning. (The transformers library adds its
+unknown token as one: there, and only there, the literal text "<unknown>" is read as that token.)
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inkling.errors import InklingError, UsageError
+from inkling.text.tokens import Encodings, Tokeniser
+
+if TYPE_CHECKING:
+    import tokenizers
+
+Pieces = Literal["words", "spaces"]
+KINDS = ("word", "character", "byte", "bpe")
+UNKNOWN = "<unknown>"  # how the unknown id is shown; never a piece
+COUNTED_PIECES = 5_000_000  # of the training text, at most; see `count_pieces`
+
+_WHITE = "\t\x0b\x0c\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"  # str.isspace, less "\n"
+_SPACES_PATTERN = f" ?[^\n{_WHITE}]+|[{_WHITE}]*\n|[{_WHITE}]+(?= [^\n{_WHITE}])|[{_WHITE}]+"
+_CHARACTER_PATTERN = r"[\s\S]"
+
+_UNSPACED_SCRIPTS = (
+    (0x0E00, 0x0EFF),  # Thai, Lao
+    (0x1000, 0x109F),  # Myanmar
+    (0x1780, 0x17FF),  # Khmer
+    (0x1950, 0x19FF),  # Tai Le, New Tai Lue, Khmer symbols
+    (0x1A20, 0x1AAF),  # Tai Tham
+    (0x1B00, 0x1B7F),  # Balinese
+    (0x2E80, 0x312F),  # radicals, 々, 〇, Hiragana, Katakana, Bopomofo
+    (0x31A0, 0x31FF),  # more Bopomofo, strokes, small Katakana
+    (0x3400, 0x4DBF),  # Han
+    (0x4E00, 0xA4CF),  # Han, Yi
+    (0xA980, 0xA9FF),  # Javanese, more Myanmar
+    (0xAA60, 0xAADF),  # more Myanmar, Tai Viet
+    (0xF900, 0xFAFF),  # Han
+    (0xFF66, 0xFF9F),  # half-width Katakana
+    (0x16FE0, 0x18DFF),  # Tangut, Khitan
+    (0x1AFF0, 0x1B2FF),  # kana, Nushu
+    (0x20000, 0x3FFFF),  # Han
+)
+
+
+@cache
+def piece_pattern(pieces: Pieces) -> str:
+    """The regular expression that cuts a text into pieces, for Python's `re` and for Oniguruma alike."""
+    if pieces == "spaces":
+        return _SPACES_PATTERN
+    unspaced = {code for first, last in _UNSPACED_SCRIPTS for code in range(first, last + 1)}
+    codes: dict[str, list[int]] = {"letter": [], "mark": [0x200C, 0x200D], "digit": [], "unspaced": []}
+    # Above plane 3 only the variation selectors are marks; the two joiners behave as marks (Unicode Annex 29).
+    for code in (*range(0x40000), *range(0xE0000, 0xE0200)):
+        category = unicodedata.category(chr(code))
+        if category[0] == "M":
+            codes["mark"].append(code)
+        elif code in unspaced and (category[0] == "L" or category == "Nl"):
+            codes["unspaced"].append(code)
+        elif category[0] == "L":
+            codes["letter"].append(code)
+        elif category[0] == "N":
+            codes["digit"].append(code)
+    letter, mark, digit, single = (_character_class(codes[name]) for name in ("letter", "mark", "digit", "unspaced"))
+
+    # Most pieces of most texts are plain ASCII, and Python's `re` walks through a class range by range. So the first
+    # three alternatives repeat later ones for ASCII, and hand over wherever a character follows that might belong to
+    # the piece: every one but ASCII and the punctuation of U+2010 to U+2027.
+    ascii_mark = r"!-/:-@\[-`{-~‐-‧"
+    return "|".join(
+        (
+            " ?[A-Za-z]+(?![A-Za-z\x80-\u200f\u2028-\U0010ffff])",
+            f" ?[{ascii_mark}]+(?![{ascii_mark}\x80-\u200f\u2028-\U0010ffff])",
+            "[ \t\r]*\n",
+            f" ?[{letter}{mark}]+",
+            f" ?[^\n{_WHITE}{letter}{mark}{digit}{single}][^\n{_WHITE}{letter}{digit}{single}]*",
+            f" ?[{digit}]+[{mark}]*",
+            f"[{single}][{mark}]*",
+            f"[{_WHITE}]*\n",
+            f"[{_WHITE}]+(?= [^\n{_WHITE}{single}])",
+            f"[{_WHITE}]+",
+        )
+    )
+
+
+def _character_class(codes: list[int]) -> str:
+    """The inside of [...] for these code points, as ranges."""
+    ranges: list[list[int]] = []
+    for code in sorted(codes):
+        if ranges and ranges[-1][1] == code - 1:
+            ranges[-1][1] = code
+        else:
+            ranges.append([code, code])
+    return "".join(chr(first) if first == last else f"{chr(first)}-{chr(last)}" for first, last in ranges)
+
+
+class _IdOrUnknown(dict[str, int]):
+    def __missing__(self, piece: str) -> int:
+        return 0
+
+
+@dataclass(frozen=True)
+class WordTokeniser:
+    """`pieces[i]` has the id i; `pieces[0]` stands for every piece that is not listed."""
+
+    pieces: tuple[str, ...]
+    pattern: str
+    kind = "word"
+    unknown = 0
+
+    @property
+    def size(self) -> int:
+        return len(self.pieces)
+
+    @cached_property
+    def begin(self) -> int:
+        return _first_line_end(self.pieces)
+
+    @cached_property
+    def byte_lengths(self) -> NDArray[np.int64]:
+        return _lengths(self.piece, self.size)
+
+    @cached_property
+    def _ids(self) -> _IdOrUnknown:
+        return _IdOrUnknown((piece, i) for i, piece in enumerate(self.pieces) if i)
+
+    @cached_property
+    def _find(self) -> Callable[[str], list[str]]:
+        return re.compile(self.pattern).findall
+
+    def encode(self, texts: Sequence[str]) -> Encodings:
+        find, lookup = self._find, self._ids.__getitem__
+        parts: list[NDArray[np.int32]] = []
+        spellings: list[str] = []
+        lengths = np.zeros(len(texts), dtype=np.int64)
+        for i, text in enumerate(texts):
+            for lines in _blocks_of_lines(text):
+                pieces = find(lines)
+                ids = np.fromiter(map(lookup, pieces), np.int32, len(pieces))
+                spellings += [pieces[j] for j in np.flatnonzero(ids == 0).tolist()]
+                parts.append(ids)
+                lengths[i] += len(ids)
+        return Encodings(_joined(parts), _offsets(lengths), tuple(spellings))
+
+    def decode(self, ids: Sequence[int] | NDArray[np.int32], spellings: Sequence[str] = ()) -> str:
+        return _spell(self.pieces, ids, spellings)
+
+    def piece(self, token: int) -> bytes:
+        return self.pieces[token].encode() if token else b""
+
+    def to_json(self) -> str:
+        return _word_level_json(self.pieces, self.pattern)
+
+
+@dataclass(frozen=True)
+class CharacterTokeniser:
+    """`characters[i]` has the id i; `characters[0]` stands for every character that is not listed."""
+
+    characters: tuple[str, ...]
+    kind = "character"
+    unknown = 0
+
+    @property
+    def size(self) -> int:
+        return len(self.characters)
+
+    @cached_property
+    def begin(self) -> int:
+        return self.characters.index("\n")
+
+    @cached_property
+    def byte_lengths(self) -> NDArray[np.int64]:
+        return _lengths(self.piece, self.size)
+
+    @cached_property
+    def _ids(self) -> NDArray[np.int32]:
+        table = np.zeros(0x110000, dtype=np.int32)  # one for each code point of Unicode
+        table[[ord(character) for character in self.characters[1:]]] = np.arange(1, self.size)
+        return table
+
+    def encode(self, texts: Sequence[str]) -> Encodings:
+        joined = "".join(texts)
+        _refuse_surrogates(joined)
+        ids = self._ids[np.frombuffer(joined.encode("utf-32-le"), dtype="<u4")]
+        spellings = tuple(joined[i] for i in np.flatnonzero(ids == 0).tolist())
+        return Encodings(ids, _offsets(np.fromiter(map(len, texts), np.int64, len(texts))), spellings)
+
+    def decode(self, ids: Sequence[int] | NDArray[np.int32], spellings: Sequence[str] = ()) -> str:
+        return _spell(self.characters, ids, spellings)
+
+    def piece(self, token: int) -> bytes:
+        return self.characters[token].encode() if token else b""
+
+    def to_json(self) -> str:
+        return _word_level_json(self.characters, _CHARACTER_PATTERN)
+
+
+@dataclass(frozen=True)
+class ByteTokeniser:
+    """The id of a byte is its value."""
+
+    kind = "byte"
+    unknown = None
+    size = 256
+    begin = ord("\n")
+
+    @property
+    def byte_lengths(self) -> NDArray[np.int64]:
+        return np.ones(256, dtype=np.int64)
+
+    def encode(self, texts: Sequence[str]) -> Encodings:
+        parts = [_utf8(text) for text in texts]
+        ids = np.frombuffer(b"".join(parts), dtype=np.uint8).astype(np.int32)
+        return Encodings(ids, _offsets(np.fromiter(map(len, parts), np.int64, len(parts))), ())
+
+    def decode(self, ids: Sequence[int] | NDArray[np.int32], spellings: Sequence[str] = ()) -> str:
+        return bytes(np.asarray(ids, dtype=np.int64).tolist()).decode("utf-8", "replace")
+
+    def piece(self, token: int) -> bytes:
+        return bytes((token,))
+
+    def to_json(self) -> str:
+        vocabulary = dict(zip(_byte_letters(), range(256), strict=True))
+        byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+        return _tokenizer_json(byte_level, byte_level, {"type": "BPE", "vocab": vocabulary, "merges": []})
+
+
+@dataclass(frozen=True)
+class BPETokeniser:
+    """Byte-level BPE of the tokenizers library. `json` is its `tokenizer.json`."""
+
+    json: str
+    kind = "bpe"
+    unknown = None
+
+    @cached_property
+    def _tokenizer(self) -> tokenizers.Tokenizer:
+        tokenizer: tokenizers.Tokenizer = _tokenizers().Tokenizer.from_str(self.json)
+        return tokenizer
+
+    @cached_property
+    def _find(self) -> Callable[[str], list[str]]:
+        pattern: str = json.loads(self.json)["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"]
+        return re.compile(pattern).findall
+
+    @cached_property
+    def _pieces(self) -> tuple[bytes, ...]:
+        value = {letter: byte for byte, letter in enumerate(_byte_letters())}
+        vocabulary = self._tokenizer.get_vocab()
+        return tuple(
+            bytes(value[letter] for letter in piece) for piece in sorted(vocabulary, key=vocabulary.__getitem__)
+        )
+
+    @cached_property
+    def size(self) -> int:
+        return len(self._pieces)
+
+    @cached_property
+    def begin(self) -> int:
+        return self._pieces.index(b"\n")
+
+    @cached_property
+    def byte_lengths(self) -> NDArray[np.int64]:
+        return _lengths(self.piece, self.size)
+
+    def encode(self, texts: Sequence[str]) -> Encodings:
+        # A text repeats its pieces: each different one goes through the merges once, and the ids are gathered.
+        numbers: defaultdict[str, int] = defaultdict()
+        numbers.default_factory = numbers.__len__  # the next piece never seen before gets the next number
+        parts: list[NDArray[np.int32]] = []
+        lengths = np.zeros(len(texts), dtype=np.int64)
+        for i, text in enumerate(texts):
+            for lines in _blocks_of_lines(text):
+                pieces = self._find(lines)
+                parts.append(np.fromiter(map(numbers.__getitem__, pieces), np.int32, len(pieces)))
+                lengths[i] += len(pieces)
+        encodings = self._tokenizer.encode_batch_fast(list(numbers), add_special_tokens=False)
+        ids_of_piece = [np.array(encoding.ids, dtype=np.int32) for encoding in encodings]
+        ids, ends = _gather(ids_of_piece, _joined(parts))
+        return Encodings(ids, ends[_offsets(lengths)], ())
+
+    def decode(self, ids: Sequence[int] | NDArray[np.int32], spellings: Sequence[str] = ()) -> str:
+        return b"".join(self._pieces[i] for i in np.asarray(ids, dtype=np.int64).tolist()).decode("utf-8", "replace")
+
+    def piece(self, token: int) -> bytes:
+        return self._pieces[token]
+
+    def to_json(self) -> str:
+        return self.json
+
+
+def train_tokeniser(
+    kind: str,
+    blocks: Iterable[Sequence[str]],
+    size: int | None = None,
+    *,
+    pieces: Pieces = "words",
+    exclude: frozenset[str] = frozenset(),
+) -> Tokeniser:
+    """A tokeniser of at most `size` ids, the unknown id among them, for the texts in `blocks`, read once.
+
+    Without a size, words and characters are all kept. `pieces` concerns words and bpe; `exclude` names words that get
+    no id of their own (written without the space before them), such as the "<unk>" of a data set.
+    """
+    if kind == "word":
+        _require_size(kind, size, 2)
+        pattern = piece_pattern(pieces)
+        counts = count_pieces(blocks, re.compile(pattern).findall)
+        return WordTokeniser(_commonest(counts, size, exclude | {UNKNOWN}), pattern)
+    if kind == "character":
+        _require_size(kind, size, 2)
+        return CharacterTokeniser(_commonest(count_pieces(blocks, list), size, frozenset()))
+    if kind == "byte":
+        if size not in (None, 256):
+            raise UsageError(
+                f"a byte tokeniser of size {size} was asked for, but there are 256 bytes: leave the size out"
+            )
+        return ByteTokeniser()
+    if kind == "bpe":
+        if size is None:
+            raise UsageError("a bpe tokeniser was asked for without a size: give one of at least 256, such as 4096")
+        _require_size(kind, size, 256)
+        return BPETokeniser(_train_bpe(blocks, size, piece_pattern(pieces)))
+    nearest = difflib.get_close_matches(kind, KINDS, n=1, cutoff=0.0)[0]
+    raise UsageError(f"unknown tokeniser {kind!r}: expected any of {', '.join(KINDS)}; did you mean {nearest}?")
+
+
+def load_tokeniser(json_text: str) -> Tokeniser:
+    """Any of the four, from the text of the `tokenizer.json` that it wrote."""
+    try:
+        saved: dict[str, Any] = json.loads(json_text)
+        model, cutter = saved["model"], saved["pre_tokenizer"]
+        if saved["added_tokens"] or saved["normalizer"]:
+            raise ValueError("added tokens or a normaliser")
+        if model["type"] == "WordLevel":
+            listed = tuple(sorted(model["vocab"], key=model["vocab"].__getitem__))
+            pattern: str = cutter["pattern"]["Regex"]
+            if listed[0] != UNKNOWN or sorted(model["vocab"].values()) != list(range(len(listed))):
+                raise ValueError("ids with gaps")
+            if pattern == _CHARACTER_PATTERN:
+                return CharacterTokeniser(listed)
+            re.compile(pattern)
+            return WordTokeniser(listed, pattern)
+        if model["type"] == "BPE" and cutter["type"] == "ByteLevel" and not model["merges"]:
+            return ByteTokeniser()
+        if model["type"] == "BPE" and [part["type"] for part in cutter["pretokenizers"]] == ["Split", "ByteLevel"]:
+            if not set(_byte_letters()) <= set(model["vocab"]):
+                raise ValueError("bytes without an id")
+            return BPETokeniser(json_text)
+        raise ValueError("another kind of model")
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, re.error) as cause:
+        raise InklingError(
+            f"this tokenizer.json holds none of Inkling's tokenisers ({', '.join(KINDS)}): "
+            f"expected a file that a training of Inkling wrote, found {cause}"
+        ) from cause
+
+
+def tokenizer_config_json(tokeniser: Tokeniser) -> str:
+    """The `tokenizer_config.json` with which `transformers.AutoTokenizer` opens the folder of a `tokenizer.json`."""
+    config: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
+    if tokeniser.unknown is not None:
+        config["unk_token"] = UNKNOWN
+    return json.dumps(config, indent=2) + "\n"
+
+
+def count_pieces(
+    blocks: Iterable[Sequence[str]], find: Callable[[str], list[str]], at_most: int = COUNTED_PIECES
+) -> Counter[str]:
+    """How often each piece occurs. Beyond `at_most` different pieces the rarest are dropped until half are left, so
+    the memory is bounded, and counts of rare pieces of a very large text are too low."""
+    counts: Counter[str] = Counter()
+    for block in blocks:
+        for text in block:
+            for lines in _blocks_of_lines(text):
+                counts.update(find(lines))
+            threshold = 1
+            while len(counts) > at_most or (threshold > 1 and len(counts) > at_most // 2):
+                counts = Counter({piece: count for piece, count in counts.items() if count > threshold})
+                threshold += 1
+    return counts
+
+
+def _commonest(counts: Counter[str], size: int | None, exclude: frozenset[str]) -> tuple[str, ...]:
+    """The unknown id and the commonest pieces, a line end certainly among them. Equal counts: in order of spelling."""
+    admitted = [(piece, count) for piece, count in counts.items() if piece.removeprefix(" ") not in exclude]
+    admitted.sort(key=lambda entry: (-entry[1], entry[0]))
+    room = len(admitted) + 1 if size is None else size - 1
+    pieces = [piece for piece, _ in admitted[:room]]
+    if not any(piece.endswith("\n") for piece in pieces):
+        pieces[room - 1 :] = ["\n"]
+    return (UNKNOWN, *pieces)
+
+
+def _train_bpe(blocks: Iterable[Sequence[str]], size: int, pattern: str) -> str:
+    """The library counts the different pieces in memory of its own, without a bound."""
+    library = _tokenizers()
+    byte_level = library.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    cut = library.pre_tokenizers.Split(library.Regex(pattern), "isolated")
+    tokenizer = library.Tokenizer(library.models.BPE())
+    tokenizer.pre_tokenizer = library.pre_tokenizers.Sequence([cut, byte_level])
+    tokenizer.decoder = library.decoders.ByteLevel()
+    trainer = library.trainers.BpeTrainer(
+        vocab_size=size, show_progress=False, initial_alphabet=sorted(byte_level.alphabet())
+    )
+    tokenizer.train_from_iterator(
+        (lines for block in blocks for text in block for lines in _blocks_of_lines(text)), trainer
+    )
+    return str(tokenizer.to_str())
+
+
+@cache
+def _tokenizers() -> Any:
+    """The tokenizers library, which encodes with several threads. A process forked from this one has none of them, so
+    it is told to do without (the library would warn at best, and hang at worst)."""
+    import tokenizers
+    import tokenizers.decoders
+    import tokenizers.models
+    import tokenizers.pre_tokenizers
+    import tokenizers.trainers
+
+    name = "TOKENIZERS_PARALLELISM"
+    chosen: list[str | None] = []
+
+    def before() -> None:
+        chosen.append(os.environ.get(name))
+        os.environ[name] = "false"
+
+    def after_in_parent() -> None:
+        value = chosen.pop()
+        if value is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = value
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=before, after_in_parent=after_in_parent)
+    return tokenizers
+
+
+def _blocks_of_lines(text: str, characters: int = 1 << 15) -> Iterator[str]:
+    """`text` cut after line ends into blocks a little longer than `characters`. No piece crosses a line end."""
+    _refuse_surrogates(text)
+    start = 0
+    while len(text) - start > characters and (end := text.find("\n", start + characters) + 1):
+        yield text[start:end]
+        start = end
+    yield text[start:]
+
+
+def _refuse_surrogates(text: str) -> None:
+    if not text.isascii():
+        _utf8(text)
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as cause:
+        raise InklingError(
+            f"the text holds the lone surrogate U+{ord(text[cause.start]):04X} at character {cause.start}, which has "
+            "no UTF-8: expected Unicode text, so decode the bytes it came from with errors='replace'"
+        ) from cause
+
+
+def _require_size(kind: str, size: int | None, least: int) -> None:
+    if size is not None and size < least:
+        raise UsageError(f"a {kind} tokeniser of size {size} was asked for: give a size of at least {least}")
+
+
+def _first_line_end(pieces: Sequence[str]) -> int:
+    return next(i for i, piece in enumerate(pieces) if i and piece.endswith("\n"))
+
+
+def _lengths(piece: Callable[[int], bytes], size: int) -> NDArray[np.int64]:
+    return np.fromiter((len(piece(i)) for i in range(size)), np.int64, size)
+
+
+def _joined(parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int32)
+
+
+def _offsets(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
+
+
+def _gather(rows: list[NDArray[np.int32]], wanted: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The rows in the order `wanted`, end to end, and where each begins, with the end of the last."""
+    row_lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    lengths = row_lengths[wanted]
+    places = _offsets(lengths)
+    # Inside a row the source counts up by one; at each new row it starts over at that row's beginning.
+    source = np.arange(places[-1]) + np.repeat(_offsets(row_lengths)[wanted] - places[:-1], lengths)
+    return _joined(rows)[source], places
+
+
+def _spell(pieces: Sequence[str], ids: Sequence[int] | NDArray[np.int32], spellings: Sequence[str]) -> str:
+    spelling = iter(spellings)
+    return "".join(pieces[i] if i else next(spelling, "\ufffd") for i in np.asarray(ids, dtype=np.int64).tolist())
+
+
+@cache
+def _byte_letters() -> tuple[str, ...]:
+    """The letter by which the tokenizers library writes each byte: itself if it prints, else the next from U+0100."""
+    printing = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    others = iter(range(0x100, 0x200))
+    return tuple(chr(byte if byte in printing else next(others)) for byte in range(256))
+
+
+def _word_level_json(pieces: tuple[str, ...], pattern: str) -> str:
+    cut = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
+    vocabulary = {piece: i for i, piece in enumerate(pieces)}
+    return _tokenizer_json(cut, {"type": "Fuse"}, {"type": "WordLevel", "vocab": vocabulary, "unk_token": UNKNOWN})
+
+
+def _tokenizer_json(pre_tokenizer: dict[str, Any], decoder: dict[str, Any], model: dict[str, Any]) -> str:
+    return json.dumps(
+        {
+            "version": "1.0",
+            "truncation": None,
+            "padding": None,
+            "added_tokens": [],
+            "normalizer": None,
+            "pre_tokenizer": pre_tokenizer,
+            "post_processor": None,
+            "decoder": decoder,
+            "model": model,
+        },
+        ensure_ascii=False,
+    )

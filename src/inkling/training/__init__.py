@@ -1,0 +1,1 @@
+"""The one loop, schedules, and the state of a checkpoint. Never which model it trains."""

@@ -1,0 +1,191 @@
+"""The one training loop: a generator, so that the caller logs, saves, draws and stops.
+
+    for step in train(objective, batches, config, state, validate):
+        ...
+
+An objective owns named parameters and fills in their gradients for one batch, giving back a sum of nats and the number
+of tokens it is over; the loop divides, once. A batch is a pure function of the step, and so is every random choice in
+an objective: what must be kept to go on after an interruption is the parameters, the optimiser's moments and the step,
+and going on gives the same numbers to the bit.
+
+When `validate` is given, the parameters that did best on held-out text are kept beside the current ones.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeVar
+
+import torch
+from torch import Tensor
+
+from inkling.errors import InklingError
+
+Batch = TypeVar("Batch", contravariant=True)
+Schedule = Literal["constant", "linear", "late", "halved"]
+Parameters = dict[str, Tensor]
+
+
+class Objective(Protocol[Batch]):
+    @property
+    def parameters(self) -> Parameters: ...
+    def gradient(self, batch: Batch, step: int) -> tuple[float, float]:
+        """Sets `.grad` of every parameter to the gradient of a sum of nats; returns that sum and its tokens."""
+        ...
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """How the parameters are changed. `rate` falls by `schedule`; `patience` counts evaluations without improvement."""
+
+    steps: int = 300
+    optimiser: Literal["sgd", "adam"] = "adam"
+    rate: float = 0.02
+    schedule: Schedule = "late"
+    evaluate_every: int = 10
+    patience: int = 0  # 0: go through all the steps
+    max_seconds: float = math.inf
+
+    def rate_at(self, step: int) -> float:
+        """`late` holds the rate for the first half, then falls to zero in a line; `halved` halves it halfway."""
+        progress = step / self.steps
+        factor = {
+            "constant": 1.0,
+            "linear": 1.0 - progress,
+            "late": min(1.0, 2.0 * (1.0 - progress)),
+            "halved": 1.0 if progress < 0.5 else 0.5,
+        }[self.schedule]
+        return self.rate * factor
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one step did. `held_out_nats` is a mean per token, given on steps that evaluate."""
+
+    step: int
+    nats: float  # sum over the batch, before the step
+    tokens: float
+    rate: float
+    seconds: float  # spent in training so far, over all sittings
+    held_out_nats: float | None = None
+    best: bool = False
+
+
+@dataclass
+class TrainingState:
+    """All that a checkpoint must hold. The tensors are the live ones."""
+
+    parameters: Parameters
+    step: int = 0
+    seconds: float = 0.0
+    moments: dict[str, Tensor] = field(default_factory=dict)  # of the optimiser: "parameter.name"
+    best: Parameters = field(default_factory=dict)
+    best_nats: float = math.inf
+    stale: int = 0  # evaluations since the best one
+    finished: bool = False
+
+    def tensors(self) -> dict[str, Tensor]:
+        groups = {"parameters": self.parameters, "moments": self.moments, "best": self.best}
+        return {f"{group}/{name}": value for group, values in groups.items() for name, value in values.items()}
+
+    def scalars(self) -> dict[str, float | int | bool]:
+        return {
+            "step": self.step,
+            "seconds": self.seconds,
+            "best_nats": self.best_nats,
+            "stale": self.stale,
+            "finished": self.finished,
+        }
+
+    def restore(self, tensors: dict[str, Tensor], scalars: dict[str, float]) -> None:
+        """Takes the place that `tensors` and `scalars` describe; the parameters are overwritten where they are."""
+        groups: dict[str, dict[str, Tensor]] = {"parameters": {}, "moments": {}, "best": {}}
+        for name, value in tensors.items():
+            group, _, rest = name.partition("/")
+            groups[group][rest] = value.clone()
+        if {n: v.shape for n, v in groups["parameters"].items()} != {n: v.shape for n, v in self.parameters.items()}:
+            raise InklingError("The checkpoint has other parameters than this configuration makes; train anew.")
+        for name, value in groups["parameters"].items():
+            self.parameters[name].data.copy_(value)
+        self.moments, self.best = groups["moments"], groups["best"]
+        self.step, self.stale = int(scalars["step"]), int(scalars["stale"])
+        self.seconds, self.best_nats = float(scalars["seconds"]), float(scalars["best_nats"])
+        self.finished = bool(scalars["finished"])
+
+    def chosen(self) -> Parameters:
+        """The best parameters by held-out text, or the current ones if none were judged."""
+        return self.best or self.parameters
+
+
+def train(
+    objective: Objective[Batch],
+    batches: Callable[[int], Batch],
+    config: TrainingConfig,
+    state: TrainingState,
+    validate: Callable[[Parameters], tuple[float, float]] | None = None,
+) -> Iterator[Step]:
+    """Goes on from `state` until the steps, the patience or the time run out, changing `state` as it goes.
+
+    `validate` gives the sum of nats over held-out text and its tokens, for the parameters it is handed.
+    """
+    optimiser = _optimiser(config, state)
+    started = time.perf_counter() - state.seconds
+    while not state.finished:
+        rate = config.rate_at(state.step)
+        for group in optimiser.param_groups:
+            group["lr"] = rate
+        nats, tokens = objective.gradient(batches(state.step), state.step)
+        if not math.isfinite(nats):
+            raise InklingError(
+                f"The loss is no longer a number after step {state.step}: the last checkpoint is kept; "
+                f"try again with a smaller --rate than {config.rate:g}."
+            )
+        for parameter in state.parameters.values():
+            assert parameter.grad is not None
+            parameter.grad.div_(tokens)
+        optimiser.step()
+        state.moments = _moments(optimiser, state.parameters)
+        state.step += 1
+
+        held_out, best = None, False
+        last = state.step >= config.steps
+        if validate is not None and (last or state.step % config.evaluate_every == 0):
+            total, count = validate(state.parameters)
+            held_out = total / count
+            best = held_out < state.best_nats
+            if best:
+                state.best_nats, state.stale = held_out, 0
+                state.best = {name: value.detach().clone() for name, value in state.parameters.items()}
+            else:
+                state.stale += 1
+        state.seconds = time.perf_counter() - started
+        impatient = 0 < config.patience <= state.stale
+        state.finished = last or impatient or state.seconds >= config.max_seconds
+        yield Step(state.step, nats, tokens, rate, state.seconds, held_out, best)
+
+
+def _optimiser(config: TrainingConfig, state: TrainingState) -> torch.optim.Optimizer:
+    parameters = list(state.parameters.values())
+    optimiser: torch.optim.Optimizer
+    if config.optimiser == "sgd":
+        optimiser = torch.optim.SGD(parameters, lr=config.rate)
+    else:
+        optimiser = torch.optim.Adam(parameters, lr=config.rate, betas=(0.9, 0.99))
+    for name, parameter in state.parameters.items():
+        prefix = f"{name}."
+        kept = {key.removeprefix(prefix): v.clone() for key, v in state.moments.items() if key.startswith(prefix)}
+        if kept:
+            optimiser.state[parameter] = kept
+    return optimiser
+
+
+def _moments(optimiser: torch.optim.Optimizer, parameters: Parameters) -> dict[str, Tensor]:
+    return {
+        f"{name}.{key}": value
+        for name, parameter in parameters.items()
+        for key, value in optimiser.state[parameter].items()
+        if isinstance(value, Tensor)
+    }
