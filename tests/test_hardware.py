@@ -298,6 +298,15 @@ def test_the_torch_version_is_read_without_importing_torch() -> None:
     assert hardware.torch_version() == version("torch")
 
 
+@pytest.mark.skipif(os.name != "posix", reason="signals end processes in another way elsewhere")
+def test_a_child_that_really_dies_is_heard_up_to_its_death(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "import os\nprint(os.environ.get('ONEDNN_MAX_CPU_ISA'), flush=True)\nos.kill(os.getpid(), 4)"
+    monkeypatch.setattr(hardware, "TRIAL", code)
+    monkeypatch.setenv(LIMIT, "AVX2")  # of this process, not of the trial
+    assert hardware.run_trial(None) == Outcome(SIGILL, "None\n")
+    assert hardware.run_trial("AVX512_CORE") == Outcome(SIGILL, "AVX512_CORE\n")
+
+
 @pytest.mark.slow
 def test_a_real_trial_ends_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INKLING_CACHE", str(tmp_path))

@@ -20,6 +20,8 @@ from inkling.models import ngram
 from inkling.models.contracts import LanguageModel
 from inkling.models.ngram import NGram, NGramConfig, discounts
 from inkling.models.spelling import Speller
+from inkling.text.grammar import grammar_bigram_counts, grammar_bigram_nats, grammar_entropy, grammar_text
+from inkling.text.tokenise import train_tokeniser
 from inkling.text.tokens import Encodings
 
 Discount = Literal["modified", "single"]
@@ -207,9 +209,31 @@ def test_counting_in_pieces_gives_the_same_model(texts: list[str], order: int, c
     whole = NGram.fit([tokeniser.encode(texts)], tokeniser, NGramConfig(order))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ngram, "CHUNK_TOKENS", chunk_tokens)
-        pieces = NGram.fit((tokeniser.encode([text]) for text in texts), tokeniser, NGramConfig(order))
+        joined = NGram.fit((tokeniser.encode([text]) for text in texts), tokeniser, NGramConfig(order))
+        cut = NGram.fit([tokeniser.encode(texts)], tokeniser, NGramConfig(order))
     for name, values in whole.tensors().items():
-        assert np.array_equal(values, pieces.tensors()[name]), name
+        assert np.array_equal(values, joined.tensors()[name]), name
+        assert np.array_equal(values, cut.tensors()[name]), name
+
+
+def test_a_large_batch_is_counted_in_pieces_of_whole_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ngram, "CHUNK_TOKENS", 4)
+    tokeniser = Closed("abc")
+    batches = [tokeniser.encode(texts) for texts in (["ab", "", "abcabc", "a"], ["b", "c", "aa"])]
+    chunks = [(ids.tolist(), offsets.tolist()) for ids, offsets in ngram._chunks(batches)]
+    assert chunks == [
+        ([1, 2], [0, 2, 2]),
+        ([1, 2, 3, 1, 2, 3], [0, 6]),
+        ([1, 2, 3], [0, 1, 2, 3]),
+        ([1, 1], [0, 2]),
+    ]
+
+
+def test_tokens_are_found_alike_in_a_small_and_a_large_range() -> None:
+    keys = np.array([7, 3, 7, 0, 9, 3])
+    for bound in (10, 10_000):
+        found, places = ngram._unique(keys, bound)
+        assert (found.tolist(), places.tolist()) == ([0, 3, 7, 9], [2, 1, 2, 0, 3, 1])
 
 
 def test_tokens_do_not_cross_texts() -> None:
@@ -312,3 +336,31 @@ def test_a_hundred_thousand_tokens_of_order_six_approach_their_source() -> None:
     for order in (2, 3, 6):
         bits = NGram.fit([train], tokeniser, NGramConfig(order)).score_ids(held_out.ids, held_out.offsets) / np.log(2)
         assert 1.5 - 4 * bits.std() / len(bits) ** 0.5 < bits.mean() < 1.5 + 0.02 * order
+
+
+def test_a_bigram_of_a_known_grammar_approaches_the_best_bigram_from_above() -> None:
+    # Exact on both sides: the expected cost of a model q is Σ E[count(u, v)] · −ln q(v | u), never below the entropy.
+    text = grammar_text(np.random.default_rng(8), words=150_000)
+    lines = text.splitlines(keepends=True)
+    tokeniser = train_tokeniser("word", [lines])
+    place = {tokeniser.piece(token).decode(): token for token in range(1, tokeniser.size)}
+    pairs = grammar_bigram_counts()
+    above: list[float] = []
+    for part in (lines[:200], lines[:2000], lines):
+        model = NGram.fit([tokeniser.encode(part)], tokeniser, NGramConfig(2))
+        rows = {first: model.step((0,), place[first])[1].numpy() for first in {first for first, _ in pairs}}
+        cost = -sum(count * rows[first][place[second]] for (first, second), count in pairs.items())
+        above.append(float(cost) / sum(pairs.values()) - grammar_bigram_nats())
+    assert above[0] > above[1] > above[2] > 0
+    assert above[2] < 0.08  # 14,605 pairs to learn from 190,000 tokens
+
+
+def test_longer_n_grams_come_nearer_to_the_entropy_of_the_grammar_than_any_bigram() -> None:
+    text = grammar_text(np.random.default_rng(9), words=120_000)
+    lines = text.splitlines(keepends=True)
+    train, held_out = lines[:-2000], lines[-2000:]
+    tokeniser = train_tokeniser("word", [train])
+    speller = Speller.fit(tokeniser.encode(train).spellings, tokeniser)
+    model = NGram.fit([tokeniser.encode(train)], tokeniser, NGramConfig(4), speller=speller)
+    nats_per_token = float(model.score(held_out).nats.mean())
+    assert grammar_entropy().nats_per_token < nats_per_token < grammar_bigram_nats() - 0.1

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import get_args
+from unicodedata import category
 
 import numpy as np
 import pytest
@@ -99,9 +101,7 @@ def test_pieces_cover_the_text_and_end_at_line_ends(cut: Pieces, text: str) -> N
 
 
 def test_every_character_of_unicode_is_cut_by_its_class() -> None:
-    """Alone after a letter: a letter or mark joins it, anything else does not. The ASCII short cuts must agree."""
-    from unicodedata import category
-
+    """After a letter: a letter or mark joins it, anything else, and a script without spaces, does not."""
     joins = re.compile(piece_pattern("words")).fullmatch
     sample = [chr(code) for code in range(0x3000) if chr(code) not in "\u200c\u200d"]
     scripts_without_spaces = re.compile(
@@ -113,6 +113,14 @@ def test_every_character_of_unicode_is_cut_by_its_class() -> None:
         )
         assert (joins("q" + character) is not None) == expected, hex(ord(character))
         assert (joins("é" + character) is not None) == expected, hex(ord(character))
+
+
+@settings(deadline=None, max_examples=500)
+@given(text=texts)
+def test_the_short_cuts_of_the_pattern_change_no_piece(text: str) -> None:
+    alternatives = piece_pattern("words").split("|")  # no class holds the bar itself
+    assert len(alternatives) == 14
+    assert cut_into("words", text) == re.findall("|".join(alternatives[7:]), text)
 
 
 @every_tokeniser
@@ -304,6 +312,9 @@ def with_change(text: str, **changes: object) -> str:
         with_change(TOKENISERS["word"].to_json(), model={"type": "WordLevel", "vocab": {"<unknown>": 0, "a": 2}}),
         with_change(TOKENISERS["word"].to_json(), model={"type": "WordLevel", "vocab": {"<unknown>": 0, "a": 1}}),
         with_change(TOKENISERS["word"].to_json(), model={"type": "Unigram"}),
+        with_change(
+            TOKENISERS["character"].to_json(), model={"type": "WordLevel", "vocab": {"<unknown>": 0, "\n": 1, "ab": 2}}
+        ),
         with_change(TOKENISERS["bpe"].to_json(), model={"type": "BPE", "vocab": {"a": 0}, "merges": []}),
     ],
 )
@@ -338,8 +349,6 @@ if child == 0:
 assert os.waitpid(child, 0)[1] == 0
 assert "TOKENIZERS_PARALLELISM" not in os.environ
 """
-    import os
-
     environment = {name: value for name, value in os.environ.items() if name != "TOKENIZERS_PARALLELISM"}
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, env=environment, check=False

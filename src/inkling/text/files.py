@@ -297,7 +297,7 @@ def _marked_codec(head: bytes) -> Codec:
 
 def _named_codec(head: bytes, encoding: str) -> Codec:
     try:
-        b"".decode(encoding)  # refuses what is not an encoding of text, such as rot13
+        b"\n".decode(encoding, "replace")  # refuses what is not an encoding of text, such as rot13
         name = codecs.lookup(encoding).name
         codecs.getincrementaldecoder(name)
     except (LookupError, ValueError) as error:

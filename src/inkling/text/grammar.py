@@ -8,14 +8,15 @@ the same piece, so a text has exactly one derivation, and its probability is the
     H = Σ_s visits(s) · Σ_arcs −p ln p          nats a sentence, with visits = start · (I − P)⁻¹
 
 Five themes (kitchen, harbour, farm, school, workshop) own their nouns and verbs. The subject fixes theme and number,
-which the verb and the object must follow across "near the old mill" and "often": a dependence longer than one word
+which the verb and the object must follow across "near the mill" and "often": a dependence longer than one word
 that no bigram can see. What a bigram must pay is known as well, from the expected number of each pair of pieces:
 
     H₂ = Σ_{u,v} E[count(u, v)] · −ln( E[count(u, v)] / E[count(u)] )     nats a sentence; the first u is a line end
 
 Pieces are those of the lossless word tokeniser: a word with the space before it, ",", ".", and the line end; the first
 word of a line has a capital and no space. Tokens are pieces; words are runs between white space. Text is ASCII.
-Words of a class follow Zipf's law, so the rare tail is real. Left out: recursion (the language is regular).
+The chances within a class of words fall as a power of the rank, so the rare tail is real.
+Left out: recursion (the language is regular).
 """
 
 from __future__ import annotations
@@ -138,13 +139,13 @@ def grammar_text(generator: np.random.Generator, words: int) -> str:
 
 def grammar_nats(text: str) -> float:
     """Exactly −ln of the probability of these sentences, found by parsing them."""
-    table = {state: {arc[1]: arc for arc in arcs} for state, arcs in grammar().items()}
+    table = _by_piece()
     nats = 0.0
     for number, line in enumerate(text.splitlines(keepends=True), start=1):
         state = START
         pieces = PIECE.findall(line)
         for piece in pieces:
-            chance, _, state = table.get(state, {}).get(piece, (0.0, piece, ""))
+            chance, state = table.get(state, {}).get(piece, (0.0, ""))
             if not chance:
                 break
             nats -= log(chance)
@@ -247,9 +248,9 @@ def grammar() -> Mapping[str, list[Arc]]:
 
 
 def _zipf(words: str) -> dict[str, float]:
-    """Chances in proportion to 1/(rank + 1)."""
+    """Chances in proportion to rank^−3/2, the first word having rank 1."""
     names = words.split()
-    weights = [1 / (rank + 2) for rank in range(len(names))]
+    weights = [(rank + 1) ** -1.5 for rank in range(len(names))]
     return {name: weight / sum(weights) for name, weight in zip(names, weights, strict=True)}
 
 
@@ -257,6 +258,12 @@ def _form(entry: str, bare: bool) -> str:
     """A singular noun or plural verb is bare; the other form has an s, or is written after a slash."""
     word, _, other = entry.partition("/")
     return word if bare else other or word + "s"
+
+
+@cache
+def _by_piece() -> Mapping[str, Mapping[str, tuple[float, str]]]:
+    """Chance and next state, by state and piece."""
+    return {state: {piece: (chance, target) for chance, piece, target in arcs} for state, arcs in grammar().items()}
 
 
 @cache

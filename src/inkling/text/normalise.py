@@ -243,9 +243,9 @@ class Chain:
     def __post_init__(self) -> None:
         for name in self.names:
             if name not in STEPS:
-                nearest = difflib.get_close_matches(name, STEPS, n=1, cutoff=0.0)[0]
+                nearest = difflib.get_close_matches(name.lower(), STEPS, n=1, cutoff=0.0)[0]
                 raise UsageError(
-                    f"unknown normalisation step {name!r}: expected any of {', '.join(STEPS)}, or none; "
+                    f"unknown normalisation step {name!r}: expected any of {', '.join(STEPS)}, or none alone; "
                     f"did you mean {nearest}?"
                 )
 

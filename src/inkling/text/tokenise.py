@@ -97,26 +97,36 @@ def piece_pattern(pieces: Pieces) -> str:
             codes["letter"].append(code)
         elif category[0] == "N":
             codes["digit"].append(code)
-    letter, mark, digit, single = (_character_class(codes[name]) for name in ("letter", "mark", "digit", "unspaced"))
-
-    # Most pieces of most texts are plain ASCII, and Python's `re` walks through a class range by range. So the first
-    # three alternatives repeat later ones for ASCII, and hand over wherever a character follows that might belong to
-    # the piece: every one but ASCII and the punctuation of U+2010 to U+2027.
-    ascii_mark = r"!-/:-@\[-`{-~‐-‧"
-    return "|".join(
-        (
-            " ?[A-Za-z]+(?![A-Za-z\x80-\u200f\u2028-\U0010ffff])",
-            f" ?[{ascii_mark}]+(?![{ascii_mark}\x80-\u200f\u2028-\U0010ffff])",
-            "[ \t\r]*\n",
-            f" ?[{letter}{mark}]+",
-            f" ?[^\n{_WHITE}{letter}{mark}{digit}{single}][^\n{_WHITE}{letter}{digit}{single}]*",
-            f" ?[{digit}]+[{mark}]*",
-            f"[{single}][{mark}]*",
-            f"[{_WHITE}]*\n",
-            f"[{_WHITE}]+(?= [^\n{_WHITE}{single}])",
-            f"[{_WHITE}]+",
-        )
+    names = ("letter", "mark", "digit", "unspaced")
+    letter, mark, digit, single = (_character_class(codes[name]) for name in names)
+    low_letter, low_mark, low_digit, low_single = (
+        _character_class([code for code in codes[name] if code < 0x10000]) for name in names
     )
+    high = "\U00010000-\U0010ffff"
+
+    # Python's `re` looks up a character below U+10000 in a table, but walks through the ranges above one by one. So the
+    # first alternatives repeat later ones for the low characters alone. Their look-ahead hands over to the later ones
+    # whenever a character follows that might still belong to the piece.
+    low = (
+        f" ?[{low_letter}{low_mark}]+(?![{low_letter}{low_mark}{high}])",
+        f" ?[^\n{_WHITE}{low_letter}{low_mark}{low_digit}{low_single}{high}]"
+        f"[^\n{_WHITE}{low_letter}{low_digit}{low_single}{high}]*(?![^\n{_WHITE}{low_letter}{low_digit}{low_single}])",
+        "[ \t\r]*\n",
+        f" ?[{low_digit}]+[{low_mark}]*(?![{low_digit}{low_mark}{high}])",
+        f"[{low_single}][{low_mark}]*(?![{low_mark}{high}])",
+        f"[{_WHITE}]+(?=[{low_single}])",
+        f"[{_WHITE}]+(?= [^\n{_WHITE}{low_single}{high}])",
+    )
+    whole = (
+        f" ?[{letter}{mark}]+",
+        f" ?[^\n{_WHITE}{letter}{mark}{digit}{single}][^\n{_WHITE}{letter}{digit}{single}]*",
+        f" ?[{digit}]+[{mark}]*",
+        f"[{single}][{mark}]*",
+        f"[{_WHITE}]*\n",
+        f"[{_WHITE}]+(?= [^\n{_WHITE}{single}])",
+        f"[{_WHITE}]+",
+    )
+    return "|".join(low + whole)
 
 
 def _character_class(codes: list[int]) -> str:
@@ -357,7 +367,7 @@ def train_tokeniser(
             raise UsageError("a bpe tokeniser was asked for without a size: give one of at least 256, such as 4096")
         _require_size(kind, size, 256)
         return BPETokeniser(_train_bpe(blocks, size, piece_pattern(pieces)))
-    nearest = difflib.get_close_matches(kind, KINDS, n=1, cutoff=0.0)[0]
+    nearest = difflib.get_close_matches(kind.lower(), KINDS, n=1, cutoff=0.0)[0]
     raise UsageError(f"unknown tokeniser {kind!r}: expected any of {', '.join(KINDS)}; did you mean {nearest}?")
 
 
@@ -373,7 +383,11 @@ def load_tokeniser(json_text: str) -> Tokeniser:
             pattern: str = cutter["pattern"]["Regex"]
             if listed[0] != UNKNOWN or sorted(model["vocab"].values()) != list(range(len(listed))):
                 raise ValueError("ids with gaps")
+            if not any(piece.endswith("\n") for piece in listed):
+                raise ValueError("no piece that ends a line")
             if pattern == _CHARACTER_PATTERN:
+                if any(len(character) != 1 for character in listed[1:]):
+                    raise ValueError("characters longer than one")
                 return CharacterTokeniser(listed)
             re.compile(pattern)
             return WordTokeniser(listed, pattern)

@@ -4,8 +4,8 @@
     biographies    short lives of people who never were, with questions about where they were born
     (grammar.py)   sentences whose entropy is known, for a language model
 
-A review praises or blames two to six aspects. Each judgement agrees with the label with chance 4/5, and one in three
-is said by denying its opposite ("not dull"), so the words alone mislead where pairs of words do not: a model that
+A review praises or blames two to six aspects. Each judgement agrees with the label with chance 0.85, and one in
+five is said by denying its opposite ("not dull"), so the words alone mislead where pairs of words do not: a model that
 counts single words must stay below one that sees neighbours. A last sentence may sum up. `noise` is the share of
 labels that are wrong on purpose.
 
@@ -29,19 +29,26 @@ from inkling.errors import UsageError
 
 Item = TypeVar("Item")
 
-PRAISE = (
-    "good great superb funny clever gripping fresh moving honest charming bright tender witty bold graceful".split()
+
+def _listed(text: str, separator: str = " ") -> tuple[str, ...]:
+    """Long lists of short words read better in lines than in columns."""
+    return tuple(text.split(separator))
+
+
+PRAISE = _listed(
+    "good great superb funny clever gripping fresh moving honest charming bright tender witty bold graceful"
 )
-BLAME = "bad dull awful boring clumsy stale silly hollow tedious flat dreary shallow confused lifeless lazy".split()
+BLAME = _listed("bad dull awful boring clumsy stale silly hollow tedious flat dreary shallow confused lifeless lazy")
 INTENSITY = ("", "", "", "very ", "truly ", "quite ", "rather ", "utterly ", "surprisingly ")
 DENIAL = ("not", "not", "never", "hardly", "by no means", "not particularly")
-ASPECTS = (
+ASPECTS = _listed(
     "the acting, the plot, the music, the dialogue, the ending, the opening scene, the camera work, the pace, "
-    "the leading lady, the villain, the script, the scenery, the humour, the second half, the cast"
-).split(", ")
+    "the leading lady, the villain, the script, the scenery, the humour, the second half, the cast",
+    ", ",
+)
 TITLES = (
-    "Silver Crooked Winter Distant Paper Midnight Northern Hidden Copper Restless".split(),
-    "Harbour Letters Garden Orchestra Bridge Summer Detective Lighthouse Carnival Voyage".split(),
+    _listed("Silver Crooked Winter Distant Paper Midnight Northern Hidden Copper Restless"),
+    _listed("Harbour Letters Garden Orchestra Bridge Summer Detective Lighthouse Carnival Voyage"),
 )
 TOPICS = (
     "two sisters and a lost letter",
@@ -78,28 +85,30 @@ VERDICTS = {
         "It was not worth the money.",
     ),
 }
-AGREEMENT = 0.8  # chance that a judgement agrees with the label
-NEGATION = 1 / 3  # chance that it is said by denying the opposite
+AGREEMENT = 0.85  # chance that a judgement agrees with the label
+NEGATION = 0.2  # chance that it is said by denying the opposite
 
-FIRST_NAMES = (
+FIRST_NAMES = _listed(
     "Ada Anton Beatrix Bruno Clara Conrad Delia Dorian Edith Emil Flora Felix Greta Gideon Hilda Hugo Ida Ivor Jana "
     "Jonas Karla Kaspar Leona Linus Mina Milo Nora Nestor Odile Oscar Paula Pascal Rosa Ruben Selma Silas Thea Tobias "
     "Ursula Viktor Wanda Walter Yvette Zeno"
-).split()
-SURNAME_STARTS = (
+)
+SURNAME_STARTS = _listed(
     "Ash Black Brem Cald Dorn Eller Fair Gart Hart Holl Kest Lind Marl Nor Oak Pell Quen Rav Sand Thorn Ulm Vent Whit "
     "Wolf Yar"
-).split()
-SURNAME_ENDS = "berg by combe dale er field ford gate ham holt lock man mere more ner son stone ton ward wick".split()
-PLACES = (
+)
+SURNAME_ENDS = _listed("berg by combe dale er field ford gate ham holt lock man mere more ner son stone ton ward wick")
+PLACES = _listed(
     "Harrowmere, Velden, Port Calder, Ostrin Bay, Linfield, Marrow, Tindale, Sarnholm, Quillby, Brackenford, Eastwell, "
     "Morrigan, Pellworth, Dunmarsh, Ravensea, Kirkholt, Ambleton, Fennick, Solway Cross, Greyport, Thistledon, "
-    "Winterbourne, Lowmoor, Zell"
-).split(", ")
-OCCUPATIONS = (
+    "Winterbourne, Lowmoor, Zell",
+    ", ",
+)
+OCCUPATIONS = _listed(
     "painter, botanist, composer, physician, bridge builder, novelist, mathematician, sculptor, journalist, "
-    "cartographer, teacher, judge, photographer, violinist, chemist, glass blower"
-).split(", ")
+    "cartographer, teacher, judge, photographer, violinist, chemist, glass blower",
+    ", ",
+)
 FAME = (
     "a long friendship with sailors",
     "a book about rivers",
@@ -122,7 +131,7 @@ PHRASINGS = (
     "{occupation}.",
     "{name}. {name} was a {occupation} from {place}. {last} died in {home} in {died} and is remembered for {fame}.",
 )
-MONTHS = "January February March April May June July August September October November December".split()
+MONTHS = _listed("January February March April May June July August September October November December")
 
 
 def reviews(generator: np.random.Generator, rows: int, noise: float = 0.05) -> list[tuple[str, str]]:
