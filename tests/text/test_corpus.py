@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inkling.errors import InklingError, UsageError
-from inkling.text import corpus as corpus_module
+from inkling.text import tables
 from inkling.text.corpus import Corpus, Intake, Row, RowProblem
 
 sound_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=30)
@@ -343,7 +343,7 @@ def write_parquet(path: Path, columns: dict[str, Any]) -> Path:
 
 
 def test_parquet_is_read_in_slices_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpus_module, "PARQUET_SLICE_CHARS", 1)  # the smallest slice: 256 rows
+    monkeypatch.setattr(tables, "PARQUET_SLICE_CHARS", 1)  # the smallest slice: 256 rows
     count = 600
     path = write_parquet(
         tmp_path / "a.parquet",

@@ -149,6 +149,32 @@ def random_parameters(
     }
 
 
+def spectral_vectors(counts: PairCounts, dimension: int, seed: int = 0) -> NDArray[np.float32]:
+    """Vectors out of the counts alone: the leading directions in which contexts differ in what follows them.
+
+    Singular vectors of the matrix of ln((C + u)/u), u unigram, its rows weighted by √n and its columns by √u, so that
+    common pairs matter most (Levy and Goldberg 2014 tell why this resembles word vectors learned by prediction).
+    """
+    unigram = (counts.column_totals + 1e-3) / (counts.tokens + 1e-3 * counts.size)
+    n = counts.row_totals
+    i, j = np.divmod(counts.keys, counts.size)
+    weight = np.sqrt(n / counts.tokens)
+    values = np.log1p(counts.values / unigram[j]) * weight[i] * np.sqrt(unigram[j])
+    sparse = torch.sparse_coo_tensor(
+        torch.from_numpy(np.stack([i, j])), torch.from_numpy(values), (counts.size, counts.size), check_invariants=False
+    )
+    dimension = min(dimension, counts.size)
+    # Randomised range finder (Halko et al. 2011), by hand because torch's own takes no generator.
+    basis = torch.randn(
+        counts.size, min(counts.size, dimension + 10), dtype=torch.float64, generator=torch.Generator().manual_seed(seed)
+    )
+    for _ in range(3):
+        basis, _ = torch.linalg.qr(torch.sparse.mm(sparse.t(), torch.sparse.mm(sparse, basis)))
+    left, strength, _ = torch.linalg.svd(torch.sparse.mm(sparse, basis), full_matrices=False)
+    vectors = left[:, :dimension] * strength[:dimension] / torch.from_numpy(np.maximum(weight, 1e-4))[:, None]
+    return vectors.float().numpy()
+
+
 class PlainLoss:
     """The loss of a handful of sampled pairs, layer by layer in NumPy (gradients.py): the reference method.
 

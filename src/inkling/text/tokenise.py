@@ -461,7 +461,7 @@ def _train_bpe(blocks: Iterable[Sequence[str]], size: int, pattern: str) -> str:
 @cache
 def _tokenizers() -> Any:
     """The tokenizers library, which encodes with several threads. A process forked from this one has none of them, so
-    it is told to do without (the library would warn at best, and hang at worst)."""
+    it is told to do without (with TOKENIZERS_PARALLELISM=true it would wait for ever)."""
     import tokenizers
     import tokenizers.decoders
     import tokenizers.models

@@ -1,0 +1,225 @@
+"""`inkling train bigram`: the neural word bigram model from a file of text.
+
+Two methods. `exact` (the default) fits the pair counts of the whole corpus at once (models/bigram.py); `sgd` samples
+pairs, as published: batches of 50, rate 0.3 halved after half of 40,000 steps, vectors fixed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from inkling.configuration import from_record
+from inkling.errors import InklingError, UsageError
+from inkling.models.bigram import Bigram, BigramConfig, ExactLoss, PlainLoss, random_parameters, spectral_vectors
+from inkling.models.pairs import PairCounts, contexts_of, count_pairs
+from inkling.models.spelling import Speller
+from inkling.recipes.card import write_card
+from inkling.recipes.data import LanguageText, TextConfig, resolve
+from inkling.runs import files
+from inkling.runs.loading import constant_files
+from inkling.runs.recording import Recorder, checkpoint, dump, restore
+from inkling.runs.run import Run
+from inkling.text.tokenise import Pieces, load_tokeniser, train_tokeniser
+from inkling.text.tokens import Encodings, Tokeniser
+from inkling.text.vectors import load_vectors
+from inkling.training.loop import Parameters, Step, TrainingConfig, TrainingState, train
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class BigramRecipe(TextConfig):
+    """All that `inkling train bigram` can be told. Zero steps or rate means: what the method is best with."""
+
+    vocabulary: int = 4096
+    pieces: Pieces = "words"
+    exclude: tuple[str, ...] = ()
+    vectors: str | None = None  # a file of word vectors, or data:glove-50d; none: found from the pair counts
+    learn_vectors: bool = True
+    dimension: int = 50  # of the vectors, where no file says otherwise
+    hidden: int = 100
+    method: Literal["exact", "sgd"] = "exact"
+    discount: float = 0.4  # taken off each distinct pair and spread (models/pairs.py)
+    dropout: float = 0.1
+    steps: int = 0
+    rate: float = 0.0
+    batch: int = 50  # pairs a step, for sgd
+    patience: int = 8
+    minutes: float = 0.0  # at most; zero: no limit
+    seed: int = 0
+
+    def training(self) -> TrainingConfig:
+        seconds = self.minutes * 60 if self.minutes else math.inf
+        if self.method == "sgd":
+            return TrainingConfig(
+                self.steps or 40_000, "sgd", self.rate or 0.3, "halved", evaluate_every=1000, max_seconds=seconds
+            )
+        return TrainingConfig(
+            self.steps or 300, "adam", self.rate or 0.02, "late", patience=self.patience, max_seconds=seconds
+        )
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Text turned into everything that training needs; the same for the same bytes and recipe."""
+
+    recipe: BigramRecipe
+    text: LanguageText
+    tokeniser: Tokeniser
+    speller: Speller | None
+    counts: PairCounts
+    held_out: PairCounts
+    objective: ExactLoss | PlainLoss
+    batches: Callable[[int], Any]
+
+    @property
+    def sizes(self) -> BigramConfig:
+        W1 = self.objective.parameters["W1"]
+        return BigramConfig(dimension=W1.shape[0], hidden=W1.shape[1])
+
+    def validate(self, parameters: Parameters) -> tuple[float, float]:
+        if isinstance(self.objective, ExactLoss):
+            return self.objective.loss(parameters, self.held_out)[0], self.held_out.tokens
+        model = Bigram(self.sizes, self.objective.plain(parameters), self.tokeniser)
+        table = model.log_probs(torch.arange(self.tokeniser.size)).numpy().reshape(-1)
+        return -float(table[self.held_out.keys] @ self.held_out.values), self.held_out.tokens
+
+
+def train_bigram(recipe: BigramRecipe, out: Path, say: Say = lambda _: None) -> Iterator[tuple[Run, Step]]:
+    """Makes the run `out` and trains it; yields after every step, so that the caller can show it or stop."""
+    if out.exists():
+        raise UsageError(f"{out} exists already; name another with --out, or remove it with `inkling runs rm`.")
+    prepared = prepare(recipe, say=say)
+    state = TrainingState(prepared.objective.parameters)
+    run = Run.create(
+        out,
+        info={
+            "kind": "bigram",
+            "recipe": asdict(recipe),
+            "normalise": str(prepared.text.chain),
+            "seed": recipe.seed,
+            "threads": torch.get_num_threads(),
+            "data": prepared.text.describe(),
+        },
+        constant=constant_files("bigram", asdict(prepared.sizes), prepared.tokeniser, prepared.speller),
+        checkpoint=checkpoint(state, prepared.objective.plain),
+    )
+    yield from _go_on(run, prepared, state)
+
+
+def resume_bigram(run: Run, say: Say = lambda _: None) -> Iterator[tuple[Run, Step]]:
+    """Goes on where the newest checkpoint of an unfinished run stands."""
+    recipe = from_record(BigramRecipe, run.info["recipe"], str(run.path / "run.json"))
+    tokeniser = load_tokeniser((run.path / "tokenizer.json").read_text(encoding="utf-8"))
+    torch.set_num_threads(int(run.info["threads"]))
+    prepared = prepare(recipe, tokeniser, say)
+    if prepared.text.describe()["sha256"] != run.info["data"]["sha256"]:
+        raise InklingError(
+            f"{', '.join(recipe.files)} is not the text that {run.path} was trained on (its SHA-256 differs): "
+            "put the old file back, or train anew."
+        )
+    files.sweep(run.path)
+    files.sweep(run.path / "checkpoints")
+    state = TrainingState(prepared.objective.parameters)
+    restore(run, state)
+    yield from _go_on(run, prepared, state)
+
+
+def _go_on(run: Run, prepared: Prepared, state: TrainingState) -> Iterator[tuple[Run, Step]]:
+    config = prepared.recipe.training()
+    log_every = 100 if prepared.recipe.method == "sgd" else 1
+    recorder = Recorder(run, state, prepared.objective.plain, log_every)
+    steps = train(prepared.objective, prepared.batches, config, state, prepared.validate)
+    for step in recorder.record(steps):
+        yield run, step
+    held_out_nats = state.best_nats
+    summary = {
+        "steps": state.step,
+        "seconds": round(state.seconds, 3),
+        "train_tokens": int(prepared.counts.tokens),
+        "held_out_tokens": int(prepared.held_out.tokens),
+        "held_out_nats_per_token": held_out_nats,
+        "held_out_perplexity": math.exp(held_out_nats),
+        "parameters": sum(value.numel() for value in state.parameters.values()),
+        "vocabulary": prepared.tokeniser.size,
+    }
+    run.finish(model=dump(prepared.objective.plain(state.chosen())), card=write_card(run, summary), summary=summary)
+
+
+def prepare(recipe: BigramRecipe, tokeniser: Tokeniser | None = None, say: Say = lambda _: None) -> Prepared:
+    """Reads the text, and makes tokeniser, counts, speller and the start point from it."""
+    text = LanguageText(recipe)
+    for note in text.corpus.notes:
+        say(note)
+    if text.corpus.intake.rows_reported:
+        say(text.corpus.intake.describe())
+    if tokeniser is None:
+        tokeniser = train_tokeniser(
+            "word", text.train_blocks(), recipe.vocabulary, pieces=recipe.pieces, exclude=frozenset(recipe.exclude)
+        )
+    spellings: Counter[str] = Counter()
+    sampled: list[Encodings] = []
+
+    def encoded() -> Iterator[Encodings]:
+        for block in text.train_blocks():
+            encodings = tokeniser.encode(block)
+            spellings.update(encodings.spellings)
+            if recipe.method == "sgd":
+                sampled.append(encodings)
+            yield encodings
+
+    counts = count_pairs(encoded(), tokeniser.size, tokeniser.begin)
+    held_out = count_pairs(
+        (tokeniser.encode(block) for block in text.held_out_blocks()), tokeniser.size, tokeniser.begin
+    )
+    if not counts.tokens or not held_out.tokens:
+        raise InklingError(f"{', '.join(recipe.files)} has no text to learn from; give a file with text in it.")
+    speller = Speller.fit(spellings, tokeniser)
+    objective, batches = _objective(recipe, tokeniser, counts, sampled, say)
+    return Prepared(recipe, text, tokeniser, speller, counts, held_out, objective, batches)
+
+
+def _objective(
+    recipe: BigramRecipe, tokeniser: Tokeniser, counts: PairCounts, sampled: list[Encodings], say: Say
+) -> tuple[ExactLoss | PlainLoss, Callable[[int], Any]]:
+    generator = np.random.default_rng(recipe.seed)
+    vectors = _vectors(recipe, tokeniser, counts, say)
+    sizes = BigramConfig(dimension=vectors.shape[1], hidden=recipe.hidden)
+    start: dict[str, Tensor] = random_parameters(sizes, tokeniser.size, generator, vectors)
+    if recipe.method == "exact":
+        softened = counts.discounted(recipe.discount)
+        exact = ExactLoss(
+            counts, start, learn_vectors=recipe.learn_vectors, dropout=recipe.dropout, seed=recipe.seed
+        )
+        return exact, lambda step: softened
+    contexts = np.concatenate([contexts_of(encodings, tokeniser.begin) for encodings in sampled])
+    following = np.concatenate([encodings.ids for encodings in sampled]).astype(np.int64)
+
+    def draw(step: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        chosen = np.random.default_rng((recipe.seed, step)).integers(0, len(following), recipe.batch)
+        return contexts[chosen], following[chosen]
+
+    return PlainLoss(start), draw
+
+
+def _vectors(recipe: BigramRecipe, tokeniser: Tokeniser, counts: PairCounts, say: Say) -> NDArray[np.float32]:
+    """From the file that was named, by word without the space before it; else from the pair counts themselves."""
+    if recipe.vectors is None:
+        if not recipe.learn_vectors:
+            raise UsageError("--fixed-vectors needs vectors that are worth keeping; name a file with --vectors.")
+        return spectral_vectors(counts, recipe.dimension, recipe.seed)
+    table = load_vectors(Path(resolve(recipe.vectors)))
+    words = [tokeniser.piece(token).decode("utf-8", "replace").strip() for token in range(tokeniser.size)]
+    rows, found = table.lookup(words)
+    say(f"{int(found.sum()):,} of {len(words):,} words have a vector in {recipe.vectors}; the rest start at zero.")
+    return rows

@@ -1,0 +1,133 @@
+"""Which text a language model learns from, and which it is judged by while it learns.
+
+Held-out text is never trained on. Named files serve if given; otherwise a part of the training files is set aside:
+of running text the last tenth (neighbouring lines resemble each other, so a scattered tenth would leak), of tables
+every tenth row (tables are often sorted).
+
+A name such as `data:wikitext2-raw/train` stands for a set of the catalogue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from inkling.errors import InklingError, UsageError
+from inkling.text.corpus import Corpus
+from inkling.text.normalise import Chain
+
+CATALOGUE_PREFIX = "data:"
+TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+
+
+@dataclass(frozen=True)
+class TextConfig:
+    """Where the text is and how it is read."""
+
+    files: tuple[str, ...] = ()
+    held_out: tuple[str, ...] = ()
+    held_out_share: float = 0.1
+    text_column: str | None = None
+    encoding: str | None = None
+    header: bool | None = None
+    format: str | None = None
+    bad_rows: Literal["stop", "skip"] = "stop"
+    normalise: str = "none"
+
+
+def resolve(name: str) -> str:
+    """The path that a name stands for: `data:NAME` is a set of the catalogue, anything else is itself."""
+    if not name.startswith(CATALOGUE_PREFIX):
+        return name
+    from inkling.text.catalogue import data_path
+
+    return str(data_path(name.removeprefix(CATALOGUE_PREFIX)))
+
+
+def open_corpus(files: Sequence[str], config: TextConfig, **options: Any) -> Corpus:
+    return Corpus(
+        [resolve(name) for name in files],
+        text_column=config.text_column,
+        encoding=config.encoding,
+        header=config.header,
+        format=config.format,
+        bad_rows=config.bad_rows,
+        **options,
+    )
+
+
+class LanguageText:
+    """The training and held-out text, in normalised blocks, read anew each time they are asked for."""
+
+    def __init__(self, config: TextConfig, on_bytes: Callable[[int], None] | None = None) -> None:
+        if not config.files:
+            raise UsageError("No text was given: name a file, a folder, - or a set such as data:shakespeare.")
+        if not 0 < config.held_out_share < 1:
+            raise UsageError(f"--held-out-share is {config.held_out_share:g}; give a share between 0 and 1.")
+        self.config = config
+        self.chain = Chain.parse(config.normalise)
+        self.corpus = open_corpus(config.files, config, keep_line_ends=True, keep_empty=True)
+        self.judged = open_corpus(config.held_out, config, keep_line_ends=True, keep_empty=True) if config.held_out else None
+        self.rows = sum(len(block) for block in self.corpus.text_blocks(on_bytes=on_bytes))
+        if self.judged is None and self.rows < 2:
+            raise InklingError(
+                f"{', '.join(self.corpus.sources)} has {self.rows} line(s) of text, and one in ten is held out: "
+                "give at least two lines, or name held-out text with --held-out."
+            )
+        self.scattered = all(str(source).lower().split(".gz")[0].endswith(TABLES) for source in self.corpus.sources)
+
+    def train_blocks(self) -> Iterator[list[str]]:
+        return self._part(held_out=False)
+
+    def held_out_blocks(self) -> Iterator[list[str]]:
+        if self.judged is not None:
+            return self._normalised(self.judged.text_blocks())
+        return self._part(held_out=True)
+
+    def describe(self) -> dict[str, Any]:
+        """For run.json: where the text came from and exactly which bytes it was."""
+        return {
+            "files": list(self.config.files),
+            "held_out": list(self.config.held_out) or self._where(),
+            "sha256": self.corpus.fingerprint(),
+            "held_out_sha256": self.judged.fingerprint() if self.judged else None,
+            "rows": self.rows,
+            "bytes": self.corpus.size_bytes,
+            "rows_reported": self.corpus.intake.rows_reported,
+            "notes": self.corpus.notes,
+        }
+
+    def _where(self) -> str:
+        share = f"{self.config.held_out_share:.0%}"
+        return f"{share} of the rows, spread evenly" if self.scattered else f"the last {share} of the lines"
+
+    def _part(self, held_out: bool) -> Iterator[list[str]]:
+        if self.judged is not None:
+            yield from self._normalised(self.corpus.text_blocks())
+            return
+        kept = max(1, min(self.rows - 1, round(self.rows * (1 - self.config.held_out_share))))
+        every = max(2, round(1 / self.config.held_out_share))
+        first = 0
+        for block in self._normalised(self.corpus.text_blocks()):
+            if self.scattered:
+                part = [text for i, text in enumerate(block, first) if (i % every == every - 1) == held_out]
+                if held_out and not part and first + len(block) == self.rows and self.rows < every:
+                    part = block[-1:]
+            else:
+                cut = min(max(kept - first, 0), len(block))
+                part = block[cut:] if held_out else block[:cut]
+            first += len(block)
+            if part:
+                yield part
+
+    def _normalised(self, blocks: Iterable[list[str]]) -> Iterator[list[str]]:
+        for block in blocks:
+            yield [self.chain(text) for text in block] if self.chain.names else block
+
+
+def run_name(kind: str, files: Sequence[str]) -> str:
+    """`bigram-shakespeare` for `data:shakespeare` or `texts/shakespeare.txt.gz`."""
+    last = Path(files[0].removeprefix(CATALOGUE_PREFIX)).name if files[0] != "-" else "stdin"
+    return f"{kind}-{last.split('.')[0] or 'text'}"

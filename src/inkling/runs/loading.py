@@ -1,0 +1,72 @@
+"""From a run directory back to a model: `inkling.load(RUN)`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inkling.configuration import from_record
+from inkling.errors import InklingError
+from inkling.models.bigram import Bigram, BigramConfig
+from inkling.models.ngram import NGram, NGramConfig
+from inkling.models.spelling import Speller
+from inkling.runs.recording import read
+from inkling.runs.run import Run
+from inkling.text.normalise import Chain
+from inkling.text.tokenise import load_tokeniser, tokenizer_config_json
+from inkling.text.tokens import Tokeniser
+
+LanguageModelRun = Bigram | NGram
+
+
+def load(path: Path | str | Run) -> LanguageModelRun:
+    """The model of a run, finished or not (then: its newest checkpoint), ready to score and sample."""
+    run = path if isinstance(path, Run) else Run.open(path)
+    weights = run.weights()  # checks the manifest, so that what follows reads what was written
+    tokeniser = load_tokeniser((run.path / "tokenizer.json").read_text(encoding="utf-8"))
+    chain = Chain.parse(str(run.info["normalise"]))
+    speller = None
+    if (run.path / "speller.safetensors").exists():
+        speller = Speller.from_tensors(_arrays((run.path / "speller.safetensors").read_bytes()))
+    config = json.loads((run.path / "config.json").read_text(encoding="utf-8"))
+    record = config["sizes"]
+    where = str(run.path / "config.json")
+    if run.kind == "bigram":
+        return Bigram(
+            from_record(BigramConfig, record, where), read(weights.read_bytes()), tokeniser, chain, speller
+        )
+    if run.kind == "ngram":
+        arrays = _arrays(weights.read_bytes())
+        return NGram.from_tensors(from_record(NGramConfig, record, where), arrays, tokeniser, chain, speller)
+    raise InklingError(f"{run.path} holds a '{run.kind}', which this version of Inkling cannot open; use a newer one.")
+
+
+def constant_files(
+    kind: str, sizes: Mapping[str, Any], tokeniser: Tokeniser, speller: Speller | None
+) -> dict[str, bytes]:
+    """The files of a run that do not change while it trains."""
+    found = {
+        "config.json": (json.dumps({"model_type": f"inkling-{kind}", "sizes": dict(sizes)}, indent=1) + "\n").encode(),
+        "tokenizer.json": tokeniser.to_json().encode(),
+        "tokenizer_config.json": tokenizer_config_json(tokeniser).encode(),
+    }
+    if speller is not None:
+        found["speller.safetensors"] = dump_arrays(speller.tensors())
+    return found
+
+
+def dump_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> bytes:
+    from safetensors.numpy import save
+
+    return save({name: np.ascontiguousarray(value) for name, value in arrays.items()})
+
+
+def _arrays(content: bytes) -> dict[str, NDArray[np.generic]]:
+    from safetensors.numpy import load as load_arrays
+
+    return dict(load_arrays(content))
