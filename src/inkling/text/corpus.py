@@ -103,21 +103,14 @@ class Intake:
 
 @dataclass(frozen=True)
 class _Chunk:
-    """Rows of one file, side by side. `span` are their numbers, `left_out` aside; `breaks` are the numbers of rows
-    that do not continue what goes before (None: none does)."""
+    """Rows of one file, side by side. `breaks` are the numbers of rows that do not continue what goes before (None:
+    none does)."""
 
     source: str
     texts: list[str]
     labels: list[str | None] | None
-    span: Sequence[int]
+    numbers: Sequence[int]
     breaks: set[int] | None
-    left_out: Sequence[int] = ()
-
-    @property
-    def numbers(self) -> Sequence[int]:
-        """Worked out only where rows are wanted: the fast way through a file never asks."""
-        left_out = set(self.left_out)
-        return [number for number in self.span if number not in left_out] if left_out else self.span
 
 
 class Corpus:
@@ -317,54 +310,35 @@ class Corpus:
     def _read_text(self, part: Part, intake: Intake, size_chars: int, on_bytes: Progress | None) -> Iterator[_Chunk]:
         keep_all = self.keep_empty or self.keep_line_ends
         is_broken = True  # nothing goes before the first line, and nothing continues a line that was left out as bad
-        with closing(
-            read_lines(
-                part.source,
-                part.codec,
-                keep_ends=self.keep_line_ends,
-                block_bytes=min(size_chars, BLOCK_BYTES),
-                on_bytes=on_bytes,
-            )
-        ) as blocks:
-            for block in blocks:
-                lines, first = block.lines, block.first
-                intake.rows_in += len(lines)
-                texts = lines
-                left_out: list[int] = []
+        step = min(size_chars, BLOCK_BYTES)
+        lines = read_lines(part.source, part.codec, keep_ends=self.keep_line_ends, block_bytes=step, on_bytes=on_bytes)
+        with closing(lines):
+            for block in lines:
+                texts = block.lines
+                numbers: Sequence[int] = range(block.first, block.first + len(texts))
                 breaks: set[int] = set()
-                if block.bad:
-                    texts = []
-                    for number, line in enumerate(lines, first):
-                        if number - first in block.bad:
-                            self._leave_out(part, intake, number, bad_bytes(block.bad[number - first]))
-                            left_out.append(number)
+                intake.rows_in += len(texts)
+                if block.bad or not (keep_all or _are_full(texts)):
+                    texts, numbers = [], []
+                    for i, line in enumerate(block.lines):
+                        number = block.first + i
+                        if i in block.bad:
+                            self._leave_out(part, intake, number, bad_bytes(block.bad[i]))
                             is_broken = True
                         elif not keep_all and (not line or line.isspace()):
                             self._leave_out(part, intake, number, EMPTY)
-                            left_out.append(number)
                         else:
-                            texts.append(line)
                             if is_broken:
                                 breaks.add(number)
-                            is_broken = False
-                elif not keep_all:
-                    texts = [line for line in lines if line and not line.isspace()]
-                    if len(texts) < len(lines):
-                        left_out = [n for n, line in enumerate(lines, first) if not line or line.isspace()]
-                        self._leave_out_empty(part, intake, left_out)
+                                is_broken = False
+                            texts.append(line)
+                            numbers.append(number)
+                elif is_broken:
+                    breaks.add(block.first)
+                    is_broken = False
                 intake.rows_used += len(texts)
                 if texts:
-                    chunk = _Chunk(part.source.name, texts, None, range(first, first + len(lines)), breaks, left_out)
-                    if is_broken and not block.bad:
-                        breaks.add(chunk.numbers[0])
-                        is_broken = False
-                    yield chunk
-
-    def _leave_out_empty(self, part: Part, intake: Intake, numbers: list[int]) -> None:
-        for number in numbers[:EXAMPLES_KEPT]:
-            self._leave_out(part, intake, number, EMPTY)
-        if len(numbers) > EXAMPLES_KEPT:  # the rest is only counted: there may be millions
-            intake.problems_by_reason[EMPTY.category] += len(numbers) - EXAMPLES_KEPT
+                    yield _Chunk(part.source.name, texts, None, numbers, breaks)
 
     def _read_table(self, part: Part, intake: Intake, size_chars: int, on_bytes: Progress | None) -> Iterator[_Chunk]:
         texts: list[str] = []
@@ -403,7 +377,15 @@ class Corpus:
                 f"{name} {part.unit} {number}{line}: {fault.detail}; {fault.advice} or leave such rows out with "
                 f"--bad-rows skip."
             )
-        intake.report(fault.category, RowProblem(name, number, fault.detail, part.unit))
+        if len(intake.examples) < EXAMPLES_KEPT:
+            intake.report(fault.category, RowProblem(name, number, fault.detail, part.unit))
+        else:  # only counted: there may be millions
+            intake.problems_by_reason[fault.category] += 1
+
+
+def _are_full(lines: list[str]) -> bool:
+    """Whether no line is empty or blank; twice as fast as asking each."""
+    return "" not in lines and not any(map(str.isspace, lines))
 
 
 def _files(count: int) -> str:

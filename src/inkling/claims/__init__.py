@@ -1,0 +1,1 @@
+"""Statements about all of the above that anyone can run."""
