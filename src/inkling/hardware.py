@@ -8,7 +8,6 @@ flag: a child process runs the products that training runs, first without a limi
     guard      at import: puts the known limit in force before torch starts; reads two small files, tries nothing
     probe      tries, once per CPU and torch build, and remembers the verdict as JSON in the cache folder
     precision  what to train in: bfloat16 only where it is safe and at least 1.3 times as fast as float32
-    doctor     findings about the whole machine, with advice
 
 A product counts as wrong when ‖bf16 − float32‖ > 0.02 ‖float32‖ on the same rounded inputs; rounding alone costs about
 2⁻⁹. Rates are the best of a few repetitions, in 10⁹ floating point operations a second: 2·m·k·n for an m×k×n product.
@@ -76,16 +75,6 @@ class Outcome:
     return_code: int | None
     output: str
     complaint: str = ""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing `doctor` looked at."""
-
-    subject: str
-    value: str
-    verdict: Literal["ok", "note", "problem"] = "ok"
-    advice: str = ""
 
 
 Child = Callable[[str | None], Outcome]  # runs the trial under one limit
@@ -190,7 +179,7 @@ def precision(
     if requested not in ("auto", "bfloat16"):
         raise UsageError(f"Precision is {requested!r}, but one of auto, float32 and bfloat16 was expected.")
     verdict = probe(progress=progress, child=child)
-    safe_now = verdict.bf16_safe and _in_force(verdict.onednn_max_cpu_isa)
+    safe_now = verdict.bf16_safe and is_in_force(verdict.onednn_max_cpu_isa)
     if requested == "auto":
         return verdict.precision if safe_now else "float32"
     if not verdict.bf16_safe:
@@ -395,7 +384,7 @@ def _enforce(limit: str | None) -> None:
 _own_limit: str | None = None
 
 
-def _in_force(limit: str | None) -> bool:
+def is_in_force(limit: str | None) -> bool:
     """Whether this process keeps to `limit` or to a lower one."""
     present = (os.environ.get(LIMIT) or os.environ.get("DNNL_MAX_CPU_ISA") or "").upper()
     return limit is None or (present in ISAS and ISAS.index(present) <= ISAS.index(limit))
@@ -439,124 +428,3 @@ def _remember(cpu: Cpu, verdict: Verdict) -> None:
         unfinished.replace(place)
     except OSError:
         _unwritten[place] = verdict
-
-
-def doctor(*, progress: Progress | None = None, child: Child | None = None) -> list[Finding]:
-    """Look at everything on this machine that training depends on. Nothing leaves the machine."""
-    import platform
-
-    import inkling
-
-    findings = [
-        Finding("Python", f"{platform.python_version()} ({platform.python_implementation()}, {platform.system()})"),
-        Finding("Inkling", inkling.__version__),
-    ]
-    try:
-        verdict: Verdict | None = probe(progress=progress, child=child)
-    except InklingError as failure:
-        verdict = None
-        findings.append(Finding("torch", str(failure), "problem", "Install torch anew, as the README says."))
-    if verdict:
-        findings += [*_look_at_torch(), *_look_at_cpu(verdict)]
-    return [*findings, _look_at_memory(), *_look_at_disks(), _look_at_compiler()]
-
-
-def _look_at_torch() -> list[Finding]:
-    import torch
-
-    build = f"CUDA {torch.version.cuda}" if torch.version.cuda else "CPU"
-    heavy = "A CPU build of torch is gigabytes smaller and does all that Inkling does." if torch.version.cuda else ""
-    threads, cores = torch.get_num_threads(), usable_cores()
-    value = f"{threads} for {cores:g} usable of {os.cpu_count()} cores"
-    if threads > max(1, cores):
-        advice = f"More threads than cores make training slower: set OMP_NUM_THREADS={max(1, int(cores))}."
-        thread_finding = Finding("threads", value, "problem", advice)
-    elif 2 * threads < cores:  # half is usual: two hardware threads on each core
-        advice = f"Set OMP_NUM_THREADS={int(cores)} to use the whole machine."
-        thread_finding = Finding("threads", value, "note", advice)
-    else:
-        thread_finding = Finding("threads", value)
-    return [Finding("torch", f"{torch.__version__} ({build} build)", "note" if heavy else "ok", heavy), thread_finding]
-
-
-def _look_at_cpu(verdict: Verdict) -> list[Finding]:
-    limit = verdict.onednn_max_cpu_isa
-    announced = ", ".join(verdict.announced) or "nothing of interest"
-    findings = [Finding("CPU", f"{verdict.cpu}, {verdict.cores} cores, announces {announced}")]
-    if not _in_force(limit):
-        advice = f"Set {LIMIT}={limit} before Python starts: torch was imported first, or a higher value is set."
-        findings.append(Finding("found by trying", verdict.sentence, "problem", advice))
-    elif limit or not verdict.bf16_safe:
-        advice = "Inkling takes care of it; other programs that use torch here need the same limit." if limit else ""
-        findings.append(Finding("found by trying", verdict.sentence, "note", advice))
-    else:
-        findings.append(Finding("found by trying", verdict.sentence))
-    for name, rates in (("float32", verdict.float32_gflops), ("bfloat16", verdict.bf16_gflops)):
-        if rates:
-            value = ", ".join(f"{rate:.3g} GFLOP/s at {shape}" for shape, rate in rates.items())
-            findings.append(Finding(f"{name} products", value))
-    return findings
-
-
-def usable_cores() -> float:
-    """Cores that this process may use: its affinity, or less where a container is rationed."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    cores = float(len(affinity(0)) if affinity else os.cpu_count() or 1)
-    try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
-        return min(cores, float(quota) / float(period))
-    except (OSError, ValueError):  # no such file, or the quota is "max"
-        return cores
-
-
-def _look_at_memory() -> Finding:
-    import contextlib
-
-    sizes: dict[str, int] = {}
-    try:
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            key, _, value = line.partition(":")
-            sizes[key] = int(value.split()[0]) * 1024
-        total, free = sizes["MemTotal"], sizes["MemAvailable"]
-    except (OSError, ValueError, KeyError, IndexError):
-        return Finding("memory", "unknown on this system")
-    with contextlib.suppress(OSError, ValueError):  # a container may be given less
-        total = min(total, int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
-    free = min(free, total)
-    value = f"{free / 2**30:.1f} GiB free of {total / 2**30:.1f}"
-    scarce = free < 2**30
-    return Finding(
-        "memory", value, "note" if scarce else "ok", "Close other programs, or train small." if scarce else ""
-    )
-
-
-def _look_at_disks() -> list[Finding]:
-    import shutil
-    import tempfile
-
-    cache = cache_folder()
-    try:
-        cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=cache):
-            findings = [Finding("cache folder", str(cache))]
-    except OSError as failure:
-        advice = "Set INKLING_CACHE to a folder that can be written; until then the CPU is tried anew at every start."
-        findings = [Finding("cache folder", f"{cache} cannot be written: {failure.strerror}", "problem", advice)]
-    existing = next((folder for folder in (cache, *cache.parents) if folder.is_dir()), Path("/"))
-    for subject, folder in (("disk for runs", Path.cwd()), ("disk for the cache", existing)):
-        free = shutil.disk_usage(folder).free
-        scarce = free < 2**30
-        advice = "Less than 1 GiB is left; checkpoints may not fit." if scarce else ""
-        findings.append(
-            Finding(subject, f"{free / 2**30:.1f} GiB free at {folder}", "problem" if scarce else "ok", advice)
-        )
-    return findings
-
-
-def _look_at_compiler() -> Finding:
-    import shutil
-
-    for name in (os.environ.get("CXX", ""), "c++", "g++", "clang++", "cl"):
-        if name and shutil.which(name):
-            return Finding("C++ compiler", str(shutil.which(name)))
-    return Finding("C++ compiler", "none", "note", "torch.compile needs one (install g++); all else works without.")

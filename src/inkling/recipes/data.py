@@ -127,6 +127,27 @@ class LanguageText:
             yield [self.chain(text) for text in block] if self.chain.names else block
 
 
+def documents(corpus: Corpus, chars: int = 1 << 20) -> Iterator[list[str]]:
+    """Whole texts, in batches: the lines of a file joined, the rows of a table each by itself.
+
+    A file longer than `chars` characters is cut at a line end, and the next part begins as after a line end.
+    """
+    lines: list[str] = []
+    size = 0
+    for rows in corpus.batches():
+        texts: list[str] = []
+        for row in rows:
+            if lines and (not row.continues or size >= chars):
+                texts.append("".join(lines))
+                lines, size = [], 0
+            lines.append(row.text)
+            size += len(row.text)
+        if texts:
+            yield texts
+    if lines:
+        yield ["".join(lines)]
+
+
 def run_name(kind: str, files: Sequence[str]) -> str:
     """`bigram-shakespeare` for `data:shakespeare` or `texts/shakespeare.txt.gz`."""
     last = Path(files[0].removeprefix(CATALOGUE_PREFIX)).name if files[0] != "-" else "stdin"

@@ -1,6 +1,6 @@
 """Which columns of a table hold the text and the label.
 
-What the caller names is taken: a name, or a number from 1. What he does not name is guessed, and the guess is said:
+What the caller names is taken: a name, or a number from 1. The rest is guessed, and the guess is said:
 
     text     the likeliest name among those that texts go by; else the column with the longest texts in a sample
     label    the likeliest name among those that labels go by; else the other of two columns, where one is needed or

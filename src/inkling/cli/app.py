@@ -1,0 +1,98 @@
+"""The `inkling` command: its groups, and what a mistake looks like.
+
+stdout is the result, stderr everything else. A user's mistake is one sentence and exit code 1 (what was given cannot be
+used) or 2 (the command makes no sense); a fault of ours keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from inkling.cli import check, demonstrate, manage, train, use
+from inkling.errors import InklingError
+
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="inkling",
+    help="""Train, measure and understand small neural text models on the computer you have.
+
+    \b
+    First steps:
+      inkling demo                              see everything at work, in two minutes
+      inkling train bigram novel.txt            train a model on your text
+      inkling evaluate runs/bigram-novel --on other.txt
+      inkling sample runs/bigram-novel
+
+    `inkling COMMAND --help` shows examples.
+    """,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+
+app.add_typer(train.app, name="train")
+app.command("resume")(train.resume)
+app.command("evaluate")(use.evaluate)
+app.command("score")(use.score)
+app.command("filter")(use.filter_rows)
+app.command("sample")(use.sample)
+app.add_typer(manage.runs, name="runs")
+app.add_typer(manage.data, name="data")
+app.command("gradcheck")(check.gradcheck)
+app.command("claims")(check.claims)
+app.command("doctor")(check.doctor)
+app.command("demo")(demonstrate.demo)
+
+
+@app.callback(invoke_without_command=True)
+def root(version: bool = typer.Option(False, "--version", help="Print the version and leave.")) -> None:
+    if version:
+        from inkling import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs one command; the exit code."""
+    from inkling.report.terminal import one_line
+
+    def fail(sentence: str, code: int) -> int:
+        sys.stderr.write(f"inkling: {one_line(sentence)}\n")
+        return code
+
+    try:
+        result = app(args=arguments, standalone_mode=False)
+        sys.stdout.flush()
+        return result if isinstance(result, int) else 0
+    except InklingError as error:
+        return fail(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        return fail("stopped.", INTERRUPTED)
+    except BrokenPipeError:  # the reader (head, less) has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return fail(f"{where}{error.strerror or error}; free space or check the path and its permissions.", 1)
+    except MemoryError:
+        return fail("there is not enough memory for this; try a smaller vocabulary, model or file.", 1)
+    except Exception as error:
+        # Typer carries its own copy of click, so its exceptions are known by what they can do.
+        message = getattr(error, "format_message", None)
+        if message is None:
+            if type(error).__name__ == "Abort":
+                return fail("stopped.", INTERRUPTED)
+            raise
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context is not None else "inkling"
+        if type(error).__name__ == "NoArgsIsHelpError":
+            sys.stdout.write(message() + "\n")
+            return 0
+        return fail(f"{message().rstrip('.')}; see `{command} --help`.", getattr(error, "exit_code", 2))

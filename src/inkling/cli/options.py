@@ -1,0 +1,43 @@
+"""Options that several commands share, and the ways results leave."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+
+Files = Annotated[
+    list[str], typer.Argument(help="Text: files (.txt .csv .tsv .jsonl .parquet, also .gz .xz .zst), folders, -, or data:NAME.")
+]
+TextColumn = Annotated[str | None, typer.Option(help="Column that holds the text, by name or number.")]
+LabelColumn = Annotated[str | None, typer.Option(help="Column that holds the label.")]
+Encoding = Annotated[str | None, typer.Option(help="Encoding of the files, when it is not UTF-8 or marked UTF-16.")]
+Header = Annotated[bool | None, typer.Option("--header/--no-header", help="Whether a table begins with column names.")]
+Format = Annotated[str | None, typer.Option(help="txt, csv, tsv, jsonl or parquet, when the name does not say.")]
+BadRows = Annotated[str, typer.Option(help="stop at a row that cannot be read, or skip and report it.")]
+Normalise = Annotated[
+    str | None, typer.Option(help="Steps joined by commas: lower nfc nfkc ascii modern punctuation letters spaces digits.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table for people.")]
+Seed = Annotated[int | None, typer.Option(help="Decides every random choice.")]
+Out = Annotated[str | None, typer.Option(help="Name the run directory. [default: runs/KIND-FILE]")]
+ConfigFile = Annotated[str | None, typer.Option("--config", help="A TOML file of options, such as `hidden = 200`.")]
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on stdout; a figure that is not a number is null, because JSON has no NaN."""
+    sys.stdout.write(json.dumps(plain(value), ensure_ascii=False, indent=1) + "\n")
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,32 @@
+"""The curves of a training, from its metrics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from inkling.figures import Chart, Line
+
+
+def training_chart(metrics: Sequence[Mapping[str, Any]], title: str = "Training") -> Chart:
+    """Perplexity over steps: of the training text at each step, and of held-out text where it was measured."""
+    trained = [(row["step"], math.exp(min(row["nats"] / row["tokens"], 700))) for row in metrics]
+    judged = [
+        (row["step"], math.exp(min(row["held_out_nats_per_token"], 700)))
+        for row in metrics
+        if row.get("held_out_nats_per_token") is not None
+    ]
+    lines = [
+        Line(name, [x for x, _ in points], [y for _, y in points])
+        for name, points in (("training text", trained), ("held-out text", judged))
+        if points
+    ]
+    return Chart(
+        title,
+        "step",
+        "perplexity per token",
+        tuple(lines),
+        reading="Lower is better. When the held-out line rises while the other falls, the model learns by heart.",
+        log_y=True,
+    )
