@@ -1,10 +1,10 @@
 """The ledger: each row a statement, the published figure, what was measured here, and a verdict.
 
-    holds       the statement is true as it stands
-    holds if    true under a condition, which is quantified
-    corrected   the statement was wrong; the right form is measured
-    fails       the statement did not come out here
-    not run     it needs data that was not given
+holds       the statement is true as it stands
+holds if    true under a condition, which is quantified
+corrected   the statement was wrong; the right form is measured
+fails       the statement did not come out here
+not run     it needs data that was not given
 """
 
 from __future__ import annotations

@@ -10,9 +10,7 @@ import typer
 from inkling.cli.options import Json, print_json
 
 
-def gradcheck(
-    seed: Annotated[int, typer.Option(help="Of the random points.")] = 0, json: Json = False
-) -> None:
+def gradcheck(seed: Annotated[int, typer.Option(help="Of the random points.")] = 0, json: Json = False) -> None:
     """Check every derivative written by hand against central differences and against autograd.
 
     Exits with 1 if any is further off than 1e-7 (differences) or 1e-12 (autograd), relative, in float64.

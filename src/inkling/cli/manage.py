@@ -76,7 +76,9 @@ def show(run: Annotated[str, typer.Argument(help="A run directory.")], json: Jso
         return
 
     def section(title: str, values: dict[str, object]) -> Table:
-        rows = tuple((key.replace("_", " "), str(value)) for key, value in values.items() if value not in (None, [], ""))
+        rows = tuple(
+            (key.replace("_", " "), str(value)) for key, value in values.items() if value not in (None, [], "")
+        )
         return Table(title, (Column("what"), Column("value")), rows)
 
     about = {key: opened.info.get(key) for key in ("kind", "state", "started", "ended", "normalise", "seed", "threads")}

@@ -11,7 +11,8 @@ from typing import Annotated, Any
 import typer
 
 Files = Annotated[
-    list[str], typer.Argument(help="Text: files (.txt .csv .tsv .jsonl .parquet, also .gz .xz .zst), folders, -, or data:NAME.")
+    list[str],
+    typer.Argument(help="Text: files (.txt .csv .tsv .jsonl .parquet, also .gz .xz .zst), folders, -, or data:NAME."),
 ]
 TextColumn = Annotated[str | None, typer.Option(help="Column that holds the text, by name or number.")]
 LabelColumn = Annotated[str | None, typer.Option(help="Column that holds the label.")]
@@ -20,7 +21,8 @@ Header = Annotated[bool | None, typer.Option("--header/--no-header", help="Wheth
 Format = Annotated[str | None, typer.Option(help="txt, csv, tsv, jsonl or parquet, when the name does not say.")]
 BadRows = Annotated[str, typer.Option(help="stop at a row that cannot be read, or skip and report it.")]
 Normalise = Annotated[
-    str | None, typer.Option(help="Steps joined by commas: lower nfc nfkc ascii modern punctuation letters spaces digits.")
+    str | None,
+    typer.Option(help="Steps joined by commas: lower nfc nfkc ascii modern punctuation letters spaces digits."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table for people.")]
 Seed = Annotated[int | None, typer.Option(help="Decides every random choice.")]

@@ -14,7 +14,6 @@ from inkling.cli.options import (
     Format,
     Header,
     Json,
-    Normalise,
     TextColumn,
     print_json,
 )
@@ -52,7 +51,9 @@ def evaluate(
     from inkling.runs.loading import load
     from inkling.text.normalise import Chain
 
-    config = TextConfig(text_column=text_column, encoding=encoding, header=header, format=format, bad_rows=_bad(bad_rows))
+    config = TextConfig(
+        text_column=text_column, encoding=encoding, header=header, format=format, bad_rows=_bad(bad_rows)
+    )
     models = [(run, load(run)) for run in runs]
     chains = [Chain.parse(names) for names in normalise or ["none"]]
     corpora = [(name, open_corpus([name], config, keep_line_ends=True, keep_empty=True)) for name in on]
@@ -105,7 +106,9 @@ def score(
     from inkling.runs.loading import load
 
     del json  # lines of JSON are the default
-    config = TextConfig(text_column=text_column, encoding=encoding, header=header, format=format, bad_rows=_bad(bad_rows))
+    config = TextConfig(
+        text_column=text_column, encoding=encoding, header=header, format=format, bad_rows=_bad(bad_rows)
+    )
     model = load(run)
     corpus = open_corpus(files, config, keep_line_ends=True, keep_empty=True)
     for note in corpus.notes:
@@ -141,7 +144,9 @@ def filter_rows(
     from inkling.report.terminal import notice, print_table, progress
     from inkling.runs.loading import load
 
-    config = TextConfig(text_column=text_column, encoding=encoding, header=header, format=format, bad_rows=_bad(bad_rows))
+    config = TextConfig(
+        text_column=text_column, encoding=encoding, header=header, format=format, bad_rows=_bad(bad_rows)
+    )
     model = load(run)
     corpus = open_corpus(files, config)
     for note in corpus.notes:
@@ -212,6 +217,8 @@ def sample(
 def _bad(value: str) -> Literal["stop", "skip"]:
     from inkling.errors import UsageError
 
-    if value == "stop" or value == "skip":
-        return value
+    if value == "stop":
+        return "stop"
+    if value == "skip":
+        return "skip"
     raise UsageError(f"--bad-rows is '{value}'; give stop or skip.")

@@ -41,7 +41,6 @@ from torch import Tensor
 from inkling.models import gradients
 from inkling.models.contracts import Scores, Speller, assemble_scores, log_probs_tensor
 from inkling.models.pairs import PairCounts, contexts_of
-
 from inkling.text.normalise import Chain
 from inkling.text.tokens import Tokeniser
 
@@ -91,32 +90,30 @@ class Bigram:
     def step(self, state: int, token: int) -> tuple[int, Tensor]:
         """The state is the last token: a bigram model remembers nothing else."""
         if self.tokeniser.size <= TABLE_SIZE:
-            return token, log_probs_tensor(self._whole_table()[token])
+            return token, log_probs_tensor(self.table()[token])
         return token, self.log_probs(torch.tensor([token]))[0]
 
     def score(self, texts: Sequence[str]) -> Scores:
         normalised = [self.chain(text) for text in texts] if self.chain.names else texts
         encodings = self.tokeniser.encode(normalised)
         contexts = contexts_of(encodings, self.tokeniser.begin)
-        return assemble_scores(
-            texts, encodings, self._pair_nats(contexts, encodings.ids), self.tokeniser, self.speller
-        )
+        return assemble_scores(texts, encodings, self._pair_nats(contexts, encodings.ids), self.tokeniser, self.speller)
 
     def tensors(self) -> dict[str, Tensor]:
         return dict(self.parameters)
 
-    def _whole_table(self) -> NDArray[np.float64]:
+    def table(self) -> NDArray[np.float64]:
         if self._table is None:
-            self._table = self.log_probs(torch.arange(self.tokeniser.size)).numpy()
+            self._table = np.asarray(self.log_probs(torch.arange(self.tokeniser.size)).numpy(), np.float64)
         return self._table
 
     def _pair_nats(self, contexts: NDArray[np.int64], ids: NDArray[np.int32]) -> NDArray[np.float64]:
         size = self.tokeniser.size
         if size <= TABLE_SIZE:
-            return -self._whole_table().reshape(-1)[contexts * size + ids]
+            return -self.table().reshape(-1)[contexts * size + ids]
         # A large vocabulary: the normaliser of each context once, then one dot product per distinct pair.
         if self._log_totals is None:
-            blocks = torch.arange(size).split(max(1, BLOCK_CELLS // size))
+            blocks = torch.split(torch.arange(size), max(1, BLOCK_CELLS // size))
             self._log_totals = torch.cat([torch.logsumexp(self.logits(b), dim=1) for b in blocks]).numpy()
         keys, where = np.unique(contexts * size + ids, return_inverse=True)
         p = {name: value.double().numpy() for name, value in self.parameters.items()}
@@ -166,13 +163,16 @@ def spectral_vectors(counts: PairCounts, dimension: int, seed: int = 0) -> NDArr
     dimension = min(dimension, counts.size)
     # Randomised range finder (Halko et al. 2011), by hand because torch's own takes no generator.
     basis = torch.randn(
-        counts.size, min(counts.size, dimension + 10), dtype=torch.float64, generator=torch.Generator().manual_seed(seed)
+        counts.size,
+        min(counts.size, dimension + 10),
+        dtype=torch.float64,
+        generator=torch.Generator().manual_seed(seed),
     )
     for _ in range(3):
         basis, _ = torch.linalg.qr(torch.sparse.mm(sparse.t(), torch.sparse.mm(sparse, basis)))
     left, strength, _ = torch.linalg.svd(torch.sparse.mm(sparse, basis), full_matrices=False)
     vectors = left[:, :dimension] * strength[:dimension] / torch.from_numpy(np.maximum(weight, 1e-4))[:, None]
-    return vectors.float().numpy()
+    return np.asarray(vectors.float().numpy(), np.float32)
 
 
 class PlainLoss:

@@ -226,7 +226,7 @@ def _judge(
         "network": lambda x, W1, b1, W2, b2, y: loss(torch.sigmoid(x @ W1 + b1) @ W2 + b2, y),
     }
     tensors = [torch.tensor(a, dtype=torch.float64, requires_grad=True) for a in arguments]
-    formulas[layer](*tensors, *(torch.tensor(f) for f in fixed)).backward()
+    torch.autograd.backward(formulas[layer](*tensors, *(torch.tensor(f) for f in fixed)))
     judged = []
     for i, (argument, tensor) in enumerate(zip(arguments, tensors, strict=True)):
 

@@ -56,8 +56,9 @@ class PairCounts:
     def discounted(self, discount: float) -> PairCounts:
         if not 0.0 <= discount <= 1.0:
             raise ValueError(f"a discount lies between 0 and 1, not at {discount}")
-        followers = np.bincount(self.keys % self.size, minlength=self.size) + 1e-3  # no token is impossible
-        different = np.bincount(self.keys // self.size, minlength=self.size)
+        ones = np.ones(len(self.keys))
+        followers = np.bincount(self.keys % self.size, ones, minlength=self.size) + 1e-3  # no token is impossible
+        different = np.bincount(self.keys // self.size, ones, minlength=self.size)
         return replace(
             self, values=self.values - discount, spread=discount * different, base=followers / followers.sum()
         )
@@ -66,7 +67,8 @@ class PairCounts:
 def count_pairs(encodings: Iterable[Encodings], size: int, begin: int) -> PairCounts:
     """The pairs of all texts; the first token of a text follows `begin`. Memory grows with distinct pairs only."""
     dense = np.zeros(size * size, np.int64) if size * size <= DENSE_CELLS else None
-    keys, values = np.empty(0, np.int64), np.empty(0, np.float64)
+    keys: NDArray[np.int64] = np.empty(0, np.int64)
+    values: NDArray[np.float64] = np.empty(0, np.float64)
     for batch in encodings:
         here = pair_keys(batch, size, begin)
         if dense is not None:
@@ -74,7 +76,7 @@ def count_pairs(encodings: Iterable[Encodings], size: int, begin: int) -> PairCo
         else:
             distinct, times = np.unique(here, return_counts=True)
             keys, where = np.unique(np.concatenate([keys, distinct]), return_inverse=True)
-            values = np.bincount(where, np.concatenate([values, times]), minlength=len(keys))
+            values = np.bincount(where, np.concatenate([values, times.astype(np.float64)]), minlength=len(keys))
     if dense is not None:
         keys = np.flatnonzero(dense)
         values = dense[keys].astype(np.float64)

@@ -198,9 +198,7 @@ def _objective(
     start: dict[str, Tensor] = random_parameters(sizes, tokeniser.size, generator, vectors)
     if recipe.method == "exact":
         softened = counts.discounted(recipe.discount)
-        exact = ExactLoss(
-            counts, start, learn_vectors=recipe.learn_vectors, dropout=recipe.dropout, seed=recipe.seed
-        )
+        exact = ExactLoss(counts, start, learn_vectors=recipe.learn_vectors, dropout=recipe.dropout, seed=recipe.seed)
         return exact, lambda step: softened
     contexts = np.concatenate([contexts_of(encodings, tokeniser.begin) for encodings in sampled])
     following = np.concatenate([encodings.ids for encodings in sampled]).astype(np.int64)

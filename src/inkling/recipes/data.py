@@ -69,7 +69,9 @@ class LanguageText:
         self.config = config
         self.chain = Chain.parse(config.normalise)
         self.corpus = open_corpus(config.files, config, keep_line_ends=True, keep_empty=True)
-        self.judged = open_corpus(config.held_out, config, keep_line_ends=True, keep_empty=True) if config.held_out else None
+        self.judged = (
+            open_corpus(config.held_out, config, keep_line_ends=True, keep_empty=True) if config.held_out else None
+        )
         self.rows = sum(len(block) for block in self.corpus.text_blocks(on_bytes=on_bytes))
         if self.judged is None and self.rows < 2:
             raise InklingError(

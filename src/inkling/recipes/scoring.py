@@ -124,7 +124,7 @@ class ScoreWriter(AbstractContextManager["ScoreWriter"]):
             if kind is None:
                 with self.part.open("rb") as file:
                     os.fsync(file.fileno())
-                os.replace(self.part, self.path)
+                self.part.replace(self.path)
         finally:
             self.part.unlink(missing_ok=True)
 
@@ -300,10 +300,10 @@ class RowWriter:
         if self.path.suffix == ".parquet":
             import polars
 
-            polars.DataFrame(
-                self.rows, schema=["text", "label", "bits_per_byte"], orient="row"
-            ).write_parquet(self.part)
-        os.replace(self.part, self.path)
+            polars.DataFrame(self.rows, schema=["text", "label", "bits_per_byte"], orient="row").write_parquet(
+                self.part
+            )
+        self.part.replace(self.path)
 
     def discard(self) -> None:
         self.file.close()

@@ -42,7 +42,7 @@ def write_file(path: Path, content: bytes | str) -> None:
     temporary = path.with_name(f"{TEMPORARY}{os.getpid()}-{path.name}")
     try:
         write_synced(temporary, content.encode() if isinstance(content, str) else content)
-        os.replace(temporary, path)
+        temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -64,7 +64,7 @@ def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
         folders = {(temporary / name).parent for name in files} | {temporary}
         for folder in sorted(folders, key=lambda f: len(f.parts), reverse=True):
             sync_folder(folder)
-        os.rename(temporary, path)
+        temporary.rename(path)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
@@ -89,7 +89,9 @@ def verify(folder: Path) -> bool:
         hashes = json.loads(manifest.read_text(encoding="utf-8"))
         damaged = [name for name, digest in hashes.items() if sha256_file(folder / name) != digest]
     except (OSError, ValueError, AttributeError) as error:
-        raise InklingError(f"The run in {folder} is damaged ({error}); restore it from a copy or train anew.") from error
+        raise InklingError(
+            f"The run in {folder} is damaged ({error}); restore it from a copy or train anew."
+        ) from error
     if damaged:
         raise InklingError(
             f"The run in {folder} is damaged: {', '.join(damaged)} is not what was written; "

@@ -37,9 +37,7 @@ def load(path: Path | str | Run) -> LanguageModelRun:
     record = config["sizes"]
     where = str(run.path / "config.json")
     if run.kind == "bigram":
-        return Bigram(
-            from_record(BigramConfig, record, where), read(weights.read_bytes()), tokeniser, chain, speller
-        )
+        return Bigram(from_record(BigramConfig, record, where), read(weights.read_bytes()), tokeniser, chain, speller)
     if run.kind == "ngram":
         arrays = _arrays(weights.read_bytes())
         return NGram.from_tensors(from_record(NGramConfig, record, where), arrays, tokeniser, chain, speller)

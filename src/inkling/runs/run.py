@@ -84,7 +84,9 @@ class Run:
         except FileNotFoundError:
             near = [run.path.name for run in list_runs(path.parent)] if path.parent.is_dir() else []
             hint = f" (runs there: {', '.join(near[:5])})" if near else ""
-            raise InklingError(f"{path} is not a run: it has no run.json{hint}; `inkling runs list` shows runs.") from None
+            raise InklingError(
+                f"{path} is not a run: it has no run.json{hint}; `inkling runs list` shows runs."
+            ) from None
         except (OSError, ValueError) as error:
             raise InklingError(f"{path / 'run.json'} cannot be read ({error}); restore it or train anew.") from error
         if not isinstance(info, dict) or info.get("format") != 1:
@@ -187,7 +189,7 @@ def _runs_in(folder: Path) -> Iterator[Run]:
 def remove(run: Run) -> None:
     """Removes a run. It is renamed first, so that an interruption never leaves half a run under its name."""
     doomed = run.path.with_name(f"{files.TEMPORARY}{os.getpid()}-{run.path.name}")
-    os.rename(run.path, doomed)
+    run.path.rename(doomed)
     shutil.rmtree(doomed)
 
 

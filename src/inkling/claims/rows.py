@@ -1,0 +1,8 @@
+"""All rows of the ledger, in order."""
+
+from __future__ import annotations
+
+from inkling.claims import bigram, gradients, perplexity
+from inkling.claims.ledger import Claim
+
+CLAIMS: tuple[Claim, ...] = (*gradients.CLAIMS, *bigram.CLAIMS, *perplexity.CLAIMS)
