@@ -110,7 +110,8 @@ class Bigram:
     def _pair_nats(self, contexts: NDArray[np.int64], ids: NDArray[np.int32]) -> NDArray[np.float64]:
         size = self.tokeniser.size
         if size <= TABLE_SIZE:
-            return -self.table().reshape(-1)[contexts * size + ids]
+            nats: NDArray[np.float64] = -self.table().reshape(-1)[contexts * size + ids]
+            return nats
         # A large vocabulary: the normaliser of each context once, then one dot product per distinct pair.
         if self._log_totals is None:
             blocks = torch.split(torch.arange(size), max(1, BLOCK_CELLS // size))
@@ -290,7 +291,7 @@ class ExactLoss:
         return nats, found
 
     def plain(self, parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The model's own parameters: H' = (H − c)T folded into W₂ and b₂; X' = (X − m)R into W₁ and b₁ when X is fixed."""
+        """The model's own parameters: H' = (H − c)T folded into W₂, b₂; X' = (X − m)R into W₁, b₁ when X is fixed."""
         p = {name: value.detach() for name, value in parameters.items()}
         W2 = self.whitening @ p["W2"]
         folded = {"W1": p["W1"], "b1": p["b1"], "W2": W2, "b2": p["b2"] - self.centre @ W2}

@@ -60,7 +60,10 @@ class PairCounts:
         followers = np.bincount(self.keys % self.size, ones, minlength=self.size) + 1e-3  # no token is impossible
         different = np.bincount(self.keys // self.size, ones, minlength=self.size)
         return replace(
-            self, values=self.values - discount, spread=discount * different, base=followers / followers.sum()
+            self,
+            values=self.values - discount,
+            spread=(discount * different).astype(np.float64),
+            base=followers / followers.sum(),
         )
 
 
@@ -76,7 +79,7 @@ def count_pairs(encodings: Iterable[Encodings], size: int, begin: int) -> PairCo
         else:
             distinct, times = np.unique(here, return_counts=True)
             keys, where = np.unique(np.concatenate([keys, distinct]), return_inverse=True)
-            values = np.bincount(where, np.concatenate([values, times.astype(np.float64)]), minlength=len(keys))
+            values = 1.0 * np.bincount(where, np.concatenate([values, times.astype(np.float64)]), minlength=len(keys))
     if dense is not None:
         keys = np.flatnonzero(dense)
         values = dense[keys].astype(np.float64)

@@ -2,7 +2,8 @@
 
     p ∝ exp(log-probability / temperature), cut to the `top_k` likeliest and to the smallest set that holds `top_p`
 
-The unknown token has no spelling to write down, so it is never drawn. A generator decides; the same seed, the same text.
+The unknown token has no spelling to write down, so it is never drawn. The same seed writes the
+same text.
 """
 
 from __future__ import annotations

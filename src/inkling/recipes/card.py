@@ -26,7 +26,8 @@ one (`inkling evaluate`).
 
 ## Trained on
 
-{", ".join(f"`{name}`" for name in data["files"])}: {data["rows"]:,} rows, {data["bytes"]:,} bytes, SHA-256 `{data["sha256"]}`.
+{", ".join(f"`{name}`" for name in data["files"])}: {data["rows"]:,} rows, {data["bytes"]:,} bytes,
+SHA-256 `{data["sha256"]}`.
 Held out: {data["held_out"] if isinstance(data["held_out"], str) else ", ".join(data["held_out"])}.
 Normalisation: {run.info["normalise"]}.
 {notes}
