@@ -79,7 +79,8 @@ def count_pairs(encodings: Iterable[Encodings], size: int, begin: int) -> PairCo
         else:
             distinct, times = np.unique(here, return_counts=True)
             keys, where = np.unique(np.concatenate([keys, distinct]), return_inverse=True)
-            values = 1.0 * np.bincount(where, np.concatenate([values, times.astype(np.float64)]), minlength=len(keys))
+            merged = np.bincount(where, np.concatenate([values, times.astype(np.float64)]), minlength=len(keys))
+            values = merged.astype(np.float64)
     if dense is not None:
         keys = np.flatnonzero(dense)
         values = dense[keys].astype(np.float64)

@@ -1,0 +1,153 @@
+"""`inkling demo`: everything that exists so far, at work on one text, in two minutes.
+
+Text → three models → one table in comparable units → samples → a page. The text is generated (and then the truth is
+known: no model can need fewer bits than the grammar that wrote it), or with `real` a set of the catalogue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from inkling.errors import InklingError
+from inkling.figures import Cell, Column, Exhibit, Page, Prose, Table
+from inkling.measure.evaluation import Evaluation, evaluate
+from inkling.measure.tally import LN2
+from inkling.models.sampling import SamplingConfig, sample
+from inkling.recipes.bigram import BigramRecipe, train_bigram
+from inkling.recipes.data import TextConfig, documents, open_corpus
+from inkling.recipes.ngram import NGramRecipe, train_ngram
+from inkling.runs.loading import load
+from inkling.runs.run import Run
+from inkling.text.catalogue import get_data
+from inkling.text.grammar import grammar_bigram_nats, grammar_entropy, grammar_text
+from inkling.training.loop import Step
+
+Say = Callable[[str], None]
+GENERATED_WORDS = 300_000
+REAL_SET = "shakespeare"
+BIGRAM_MINUTES = 1.0
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """What the demo found, ready to be shown; `runs` are on disk."""
+
+    page: Page
+    evaluations: tuple[Evaluation, ...]
+    runs: tuple[Run, ...]
+    real: bool
+
+
+def demonstrate(
+    folder: Path, real: bool, say: Say, on_step: Callable[[Step, int], None] | None = None, seed: int = 0
+) -> Demonstration:
+    """Trains into `folder`, which must not exist, and measures."""
+    folder.mkdir(parents=True)
+    what, train_file, test_file, real = _texts(folder, real, say, seed)
+    say(f"Text: {what}.")
+
+    recipe = BigramRecipe(files=(str(train_file),), vocabulary=4096 if real else 512, minutes=BIGRAM_MINUTES, seed=seed)
+    say("1/3  A neural word bigram model, trained exactly on all pair counts at once …")
+    for _, step in train_bigram(recipe, folder / "bigram", say):
+        if on_step:
+            on_step(step, recipe.training().steps)
+    say("2/3  A Kneser-Ney bigram over the same words: counting, the honest baseline …")
+    words = NGramRecipe(files=(str(train_file),), vocabulary=recipe.vocabulary)
+    word_counts = train_ngram(words, folder / "ngram-words", say)
+    say("3/3  A Kneser-Ney 6-gram over characters …")
+    characters = NGramRecipe(files=(str(train_file),), order=6, tokens="character")
+    character_counts = train_ngram(characters, folder / "ngram-characters", say)
+
+    say("Measuring all three on text that none of them has seen …")
+    runs = (Run.open(folder / "bigram"), word_counts, character_counts)
+    test = open_corpus([str(test_file)], TextConfig(), keep_line_ends=True, keep_empty=True)
+    names = ("neural word bigram", "Kneser-Ney word bigram", "Kneser-Ney character 6-gram")
+    rows = tuple(
+        evaluate(load(run), documents(test), model_name=name, text_name=test_file.name)
+        for run, name in zip(runs, names, strict=True)
+    )
+    exhibits: list[Exhibit] = [
+        Prose(f"Trained on {what}; measured on text held back from all of them."),
+        comparison(rows, real),
+        *_samples(runs[0], seed),
+        Prose(
+            f"The models are runs in {folder}: try `inkling sample {folder}/bigram --temperature 0.7`, "
+            f"`inkling runs show {folder}/bigram`, or your own text with `inkling train bigram FILE`.",
+            title="Next",
+        ),
+    ]
+    return Demonstration(Page("Inkling at work", tuple(exhibits)), rows, runs, real)
+
+
+def comparison(rows: tuple[Evaluation, ...], real: bool) -> Table:
+    """Best first, in bits per byte, with the truth below where it is known."""
+    cells: list[tuple[Cell, ...]] = [
+        (
+            row.model,
+            row.bits_per_byte.value,
+            row.bits_per_byte.low,
+            row.bits_per_byte.high,
+            row.tally.unknown_share,
+        )
+        for row in rows
+    ]
+    cells.append(("nothing known: every byte equally likely", 8.0, None, None, None))
+    notes = [
+        "Bits per byte: how many yes/no questions a model needs, on average, for each byte of the text; every byte "
+        "is charged, words outside a vocabulary letter by letter. low and high: 95 % interval.",
+    ]
+    if not real:
+        truth = grammar_entropy()
+        tokens_per_byte = truth.bits_per_byte * LN2 / truth.nats_per_token
+        cells.append(("the truth (entropy of the grammar)", truth.bits_per_byte, None, None, None))
+        best = grammar_bigram_nats() * tokens_per_byte / LN2
+        cells.append(("the best possible for one word of memory", best, None, None, None))
+        notes.append("The text was generated, so what a perfect model would need is known exactly.")
+    columns = (
+        Column("model"),
+        Column("bits per byte", ".3f"),
+        Column("low", ".3f"),
+        Column("high", ".3f"),
+        Column("unknown words", ".1%"),
+    )
+    return Table("Who predicts the text best?", columns, tuple(sorted(cells, key=lambda c: float(c[1] or 0))), tuple(notes))
+
+
+def _samples(run: Run, seed: int) -> list[Exhibit]:
+    model = load(run)
+    found: list[Exhibit] = []
+    for temperature, reads in ((0.6, "careful"), (1.0, "as it learned")):
+        drawn = sample(model, SamplingConfig(temperature, tokens=60), np.random.default_rng(seed))
+        text = b"".join(token.text for token in drawn).decode("utf-8", "replace")
+        found.append(Prose(text.strip("\n"), f"The bigram model writes ({reads}, temperature {temperature:g})", True))
+    return found
+
+
+def _texts(folder: Path, real: bool, say: Say, seed: int) -> tuple[str, Path, Path, bool]:
+    """What the text is, the files to train and to measure on, and whether they are real."""
+    train_file, test_file = folder / "train.txt", folder / "test.txt"
+    if real:
+        try:
+            texts = sorted(get_data(REAL_SET, progress=say).glob("*.txt"))
+        except InklingError as error:
+            say(f"Real text is out of reach, so a generated one serves ({error})")
+        else:
+            held = texts[9::10]  # whole works, so that nothing of them is known
+            kept = [path for path in texts if path not in held]
+            _join(kept, train_file)
+            _join(held, test_file)
+            return f"{len(kept)} works of Shakespeare, {len(held)} more held back", train_file, test_file, True
+    generator = np.random.default_rng(seed)
+    train_file.write_text(grammar_text(generator, GENERATED_WORDS), encoding="utf-8", newline="")
+    test_file.write_text(grammar_text(generator, GENERATED_WORDS // 10), encoding="utf-8", newline="")
+    return f"{GENERATED_WORDS:,} words of a generated language", train_file, test_file, False
+
+
+def _join(paths: list[Path], out: Path) -> None:
+    with out.open("wb") as file:
+        for path in paths:
+            file.write(path.read_bytes().rstrip(b"\n") + b"\n")
