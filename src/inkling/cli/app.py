@@ -15,6 +15,7 @@ from inkling.cli import check, demonstrate, manage, train, use
 from inkling.errors import InklingError
 
 INTERRUPTED = 130
+TOO_LARGE = "there is not enough memory for this; try a smaller vocabulary, model or file."
 
 app = typer.Typer(
     name="inkling",
@@ -68,22 +69,26 @@ def main(arguments: list[str] | None = None) -> int:
         return code
 
     try:
-        result = app(args=arguments, standalone_mode=False)
+        result = app(args=arguments, prog_name="inkling", standalone_mode=False)
         sys.stdout.flush()
+        if result == INTERRUPTED:  # what typer makes of Ctrl-C
+            raise KeyboardInterrupt
         return result if isinstance(result, int) else 0
     except InklingError as error:
         return fail(str(error), error.exit_code)
     except KeyboardInterrupt:
         return fail("stopped.", INTERRUPTED)
-    except BrokenPipeError:  # the reader (head, less) has seen enough
+    except (BrokenPipeError, SystemExit):  # the reader (head, less) has seen enough; typer makes a SystemExit of it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return fail(f"{where}{error.strerror or error}; free space or check the path and its permissions.", 1)
     except MemoryError:
-        return fail("there is not enough memory for this; try a smaller vocabulary, model or file.", 1)
+        return fail(TOO_LARGE, 1)
     except Exception as error:
+        if isinstance(error, RuntimeError) and "not enough memory" in str(error):  # torch has no class for it
+            return fail(TOO_LARGE, 1)
         # Typer carries its own copy of click, so its exceptions are known by what they can do.
         message = getattr(error, "format_message", None)
         if message is None:

@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 
-from inkling.cli.options import Json, print_json
+from inkling.cli.options import SEEDS, Json, print_json
 
 
-def gradcheck(seed: Annotated[int, typer.Option(help="Of the random points.")] = 0, json: Json = False) -> None:
+def gradcheck(
+    seed: Annotated[int, typer.Option(help="Of the random points.", **SEEDS)] = 0, json: Json = False
+) -> None:
     """Check every derivative written by hand against central differences and against autograd.
 
     Exits with 1 if any is further off than 1e-7 (differences) or 1e-12 (autograd), relative, in float64.
@@ -83,6 +85,8 @@ def claims(
     folder = Path(data) if data else None
     if folder is not None and not folder.is_dir():
         raise UsageError(f"--data is '{data}', which is not a folder; give the folder that holds the data sets.")
+    if html and (Path(html).is_dir() or not Path(html).parent.is_dir()):  # before minutes of work
+        raise UsageError(f"--html is '{html}', which cannot be written; name a file in a folder that exists.")
     chosen = select(CLAIMS, which or [])
     rows = list(run_claims(chosen, Context(folder, notice)))
     page = Page("Inkling: the ledger", (ledger_table(rows), *(exhibit for row in rows for exhibit in row.exhibits)))

@@ -106,15 +106,15 @@ def remove(
     import sys
 
     from inkling.errors import UsageError
-    from inkling.report.terminal import notice
+    from inkling.report.terminal import notice, one_line
     from inkling.runs.run import Run
     from inkling.runs.run import remove as remove_run
 
-    opened = [Run.open(path) for path in paths]
+    opened = [Run.open(Path(path).absolute()) for path in dict.fromkeys(paths)]  # `.` alone has no name to rename
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError("Removing runs needs an answer and there is no terminal to ask at; add --yes.")
-        typer.confirm(f"Remove {', '.join(paths)} for good?", abort=True)
+        typer.confirm(one_line(f"Remove {', '.join(paths)} for good?"), abort=True)
     for run in opened:
         remove_run(run)
         notice(f"Removed {run.path}.")

@@ -26,13 +26,20 @@ Normalise = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table for people.")]
 Seed = Annotated[int | None, typer.Option(help="Decides every random choice.")]
+SEEDS = {"min": 0, "max": (1 << 32) - 1}  # what both NumPy and torch take
 Out = Annotated[str | None, typer.Option(help="Name the run directory. [default: runs/KIND-FILE]")]
 ConfigFile = Annotated[str | None, typer.Option("--config", help="A TOML file of options, such as `hidden = 200`.")]
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on stdout; a figure that is not a number is null, because JSON has no NaN."""
-    sys.stdout.write(json.dumps(plain(value), ensure_ascii=False, indent=1) + "\n")
+    """One JSON document on stdout; a figure that is not a number is null, because JSON has no NaN.
+
+    What a terminal would obey (a bidirectional override in a file name) and what has no UTF-8 is written as an escape.
+    """
+    text = json.dumps(plain(value), ensure_ascii=False, indent=1)
+    if not text.replace("\n", "").isprintable():
+        text = "".join(c if c == "\n" or c.isprintable() else json.dumps(c)[1:-1] for c in text)
+    sys.stdout.write(text + "\n")
 
 
 def plain(value: Any) -> Any:

@@ -76,6 +76,7 @@ def bigram(
       inkling train bigram news/ --vectors glove.6B.50d.txt --out runs/news
       inkling train bigram ptb.train.txt --held-out ptb.valid.txt --pieces spaces --exclude "<unk>"
     """
+    from inkling.errors import UsageError
     from inkling.recipes.bigram import BigramRecipe, train_bigram
 
     flags = {
@@ -101,6 +102,9 @@ def bigram(
         "format": format,
         "bad_rows": bad_rows,
     }
+    for name in ("steps", "rate", "minutes"):
+        if flags[name] == 0:
+            raise UsageError(f"--{name} is 0; give a number above 0, or leave it out.")
     recipe = _fill(BigramRecipe, flags, config)
     path = _where(out, "bigram", recipe.files)
     _follow(lambda say: train_bigram(recipe, path, say), recipe.training().steps, path, json)
@@ -180,7 +184,7 @@ def resume(
 
 
 def _fill(kind: type[Any], flags: dict[str, Any], config: str | None) -> Any:
-    """The recipe, with every value from the command line checked like those from a file."""
+    """The recipe, from flags, file and environment; the recipe itself refuses values out of range."""
     from inkling.configuration import fill
 
     return fill(kind, flags, Path(config) if config else None)

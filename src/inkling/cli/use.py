@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from inkling.cli.options import (
+    SEEDS,
     BadRows,
     Encoding,
     Format,
@@ -33,7 +34,7 @@ def evaluate(
     header: Header = None,
     format: Format = None,
     bad_rows: BadRows = "stop",
-    seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of the bootstrap.", **SEEDS)] = 0,
     json: Json = False,
 ) -> None:
     """Measure models on texts: bits per byte with an interval, perplexity, unknown words.
@@ -54,20 +55,23 @@ def evaluate(
     config = TextConfig(
         text_column=text_column, encoding=encoding, header=header, format=format, bad_rows=_bad(bad_rows)
     )
-    models = [(run, load(run)) for run in runs]
+    models = [(name, load(run)) for name, run in zip(_distinct_names(runs), runs, strict=True)]
     chains = [Chain.parse(names) for names in normalise or ["none"]]
-    corpora = [(name, open_corpus([name], config, keep_line_ends=True, keep_empty=True)) for name in on]
+    corpora = [
+        (name, open_corpus([text], config, keep_line_ends=True, keep_empty=True))
+        for name, text in zip(_distinct_names(on), on, strict=True)
+    ]
     rows = []
     with progress(len(models) * len(corpora) * len(chains), "Measuring", "texts") as bar:
         for name, corpus in corpora:
-            for path, model in models:
+            for model_name, model in models:
                 for chain in chains:
                     rows.append(
                         measure(
                             model,
                             documents(corpus),
-                            model_name=Path(path).name,
-                            text_name=Path(name).name,
+                            model_name=model_name,
+                            text_name=name,
                             chain=chain,
                             seed=seed,
                         )
@@ -113,9 +117,10 @@ def score(
     corpus = open_corpus(files, config, keep_line_ends=True, keep_empty=True)
     for note in corpus.notes:
         notice(note)
-    with progress(corpus.size_bytes, "Scoring", "B") as bar, ScoreWriter(out) as writer:
-        for _, scores in score_lines(model, corpus, bar.update):
-            writer.write(scores)
+    several = len(corpus.sources) > 1
+    with progress(corpus.size_bytes, "Scoring", "B") as bar, ScoreWriter(out, several_files=several) as writer:
+        for rows, scores in score_lines(model, corpus, bar.update):
+            writer.write(rows, scores)
     if corpus.intake.rows_reported:
         notice(corpus.intake.describe())
 
@@ -169,7 +174,7 @@ def sample(
     temperature: Annotated[float, typer.Option(help="Below 1 safer, above 1 wilder; 0 always the likeliest.")] = 1.0,
     top_k: Annotated[int, typer.Option(help="Choose among the k likeliest tokens; 0: all.")] = 0,
     top_p: Annotated[float, typer.Option(help="Choose among the fewest tokens that hold this probability.")] = 1.0,
-    seed: Annotated[int, typer.Option(help="Decides the choices.")] = 0,
+    seed: Annotated[int, typer.Option(help="Decides the choices.", **SEEDS)] = 0,
     json: Json = False,
 ) -> None:
     """Write text with a model.
@@ -212,6 +217,12 @@ def sample(
         found.append({"text": text, "tokens": tokens, "nats": nats})
     if json:
         print_json(found)
+
+
+def _distinct_names(paths: list[str]) -> list[str]:
+    """The last part of each path, or the whole of each where two would be called the same."""
+    names = [Path(path).absolute().name for path in paths]
+    return names if len(set(names)) == len(set(paths)) else paths
 
 
 def _bad(value: str) -> Literal["stop", "skip"]:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -58,6 +58,26 @@ class BigramRecipe(TextConfig):
     minutes: float = 0.0  # at most; zero: no limit
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        limits = (
+            ("vocabulary", self.vocabulary >= 2, "at least 2"),
+            ("pieces", self.pieces in get_args(Pieces), f"one of {', '.join(get_args(Pieces))}"),
+            ("dimension", self.dimension >= 1, "at least 1"),
+            ("hidden", self.hidden >= 1, "at least 1"),
+            ("method", self.method in ("exact", "sgd"), "exact or sgd"),
+            ("discount", 0 <= self.discount <= 1, "a number from 0 to 1"),
+            ("dropout", 0 <= self.dropout < 1, "a share from 0 to below 1"),
+            ("steps", self.steps >= 0, "a whole number above 0"),
+            ("rate", 0 <= self.rate < math.inf, "a number above 0"),
+            ("batch", self.batch >= 1, "at least 1"),
+            ("patience", self.patience >= 0, "0 (never stop early) or more"),
+            ("minutes", 0 <= self.minutes < math.inf, "a number above 0"),
+            ("seed", 0 <= self.seed < 1 << 32, "a whole number from 0 to 4294967295"),
+        )
+        for name, fits, wanted in limits:
+            if not fits:
+                raise UsageError(f"--{name} is {getattr(self, name)}; give {wanted}.")
+
     def training(self) -> TrainingConfig:
         seconds = self.minutes * 60 if self.minutes else math.inf
         if self.method == "sgd":
@@ -65,7 +85,13 @@ class BigramRecipe(TextConfig):
                 self.steps or 40_000, "sgd", self.rate or 0.3, "halved", evaluate_every=1000, max_seconds=seconds
             )
         return TrainingConfig(
-            self.steps or 300, "adam", self.rate or 0.02, "late", patience=self.patience, max_seconds=seconds
+            self.steps or 300,
+            "adam",
+            self.rate or 0.02,
+            "late",
+            warm_up=0 if self.vectors else 20,  # vectors found from the counts start close to the goal
+            patience=self.patience,
+            max_seconds=seconds,
         )
 
 
@@ -123,11 +149,13 @@ def resume_bigram(run: Run, say: Say = lambda _: None) -> Iterator[tuple[Run, St
     tokeniser = load_tokeniser((run.path / "tokenizer.json").read_text(encoding="utf-8"))
     torch.set_num_threads(int(run.info["threads"]))
     prepared = prepare(recipe, tokeniser, say)
-    if prepared.text.describe()["sha256"] != run.info["data"]["sha256"]:
-        raise InklingError(
-            f"{', '.join(recipe.files)} is not the text that {run.path} was trained on (its SHA-256 differs): "
-            "put the old file back, or train anew."
-        )
+    described = prepared.text.describe()
+    for names, key in ((recipe.files, "sha256"), (recipe.held_out, "held_out_sha256")):
+        if described[key] != run.info["data"][key]:
+            raise InklingError(
+                f"{', '.join(names)} is not the text that {run.path} was trained on (its SHA-256 differs): "
+                "put the old file back, or train anew."
+            )
     files.sweep(run.path)
     files.sweep(run.path / "checkpoints")
     state = TrainingState(prepared.objective.parameters)
@@ -159,6 +187,8 @@ def _go_on(run: Run, prepared: Prepared, state: TrainingState) -> Iterator[tuple
 def prepare(recipe: BigramRecipe, tokeniser: Tokeniser | None = None, say: Say = lambda _: None) -> Prepared:
     """Reads the text, and makes tokeniser, counts, speller and the start point from it."""
     text = LanguageText(recipe)
+    if not any(line.strip() for block in text.train_blocks() for line in block):
+        raise InklingError(f"{', '.join(recipe.files)} has nothing but white space; give a file with text in it.")
     for note in text.corpus.notes:
         say(note)
     if text.corpus.intake.rows_reported:

@@ -114,7 +114,8 @@ def comparison(rows: tuple[Evaluation, ...], real: bool) -> Table:
         Column("high", ".3f"),
         Column("unknown words", ".1%"),
     )
-    return Table("Who predicts the text best?", columns, tuple(sorted(cells, key=lambda c: float(c[1] or 0))), tuple(notes))
+    cells.sort(key=lambda row: float(row[1] or 0.0))
+    return Table("Who predicts the text best?", columns, tuple(cells), tuple(notes))
 
 
 def _samples(run: Run, seed: int) -> list[Exhibit]:

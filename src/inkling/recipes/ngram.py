@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from inkling.errors import InklingError, UsageError
 from inkling.measure.tally import tally, total
@@ -21,6 +21,8 @@ from inkling.runs.run import Checkpoint, Run
 from inkling.text.tokenise import Pieces, train_tokeniser
 from inkling.text.tokens import Encodings
 
+MOST_TOKENS = 100  # in an n-gram; memory grows with each, and nothing is gained long before
+
 
 @dataclass(frozen=True)
 class NGramRecipe(TextConfig):
@@ -32,6 +34,19 @@ class NGramRecipe(TextConfig):
     pieces: Pieces = "words"
     exclude: tuple[str, ...] = ()
     discounts: Literal["modified", "single"] = "modified"
+
+    def __post_init__(self) -> None:
+        kinds = ("word", "character", "byte", "bpe")
+        limits = (
+            ("order", 1 <= self.order <= MOST_TOKENS, f"a whole number from 1 to {MOST_TOKENS}"),
+            ("tokens", self.tokens in kinds, f"one of {', '.join(kinds)}"),
+            ("vocabulary", self.vocabulary == 0 or self.vocabulary >= 2, "at least 2"),
+            ("pieces", self.pieces in get_args(Pieces), f"one of {', '.join(get_args(Pieces))}"),
+            ("discounts", self.discounts in ("modified", "single"), "modified or single"),
+        )
+        for name, fits, wanted in limits:
+            if not fits:
+                raise UsageError(f"--{name} is {getattr(self, name)}; give {wanted}.")
 
 
 def fit_ngram(recipe: NGramRecipe, text: LanguageText) -> NGram:
@@ -60,6 +75,8 @@ def train_ngram(recipe: NGramRecipe, out: Path, say: Callable[[str], None] = lam
         raise UsageError(f"{out} exists already; name another with --out, or remove it with `inkling runs rm`.")
     started = time.perf_counter()
     text = LanguageText(recipe)
+    if not any(line.strip() for block in text.train_blocks() for line in block):
+        raise InklingError(f"{', '.join(recipe.files)} has nothing but white space; give a file with text in it.")
     for note in text.corpus.notes:
         say(note)
     model = fit_ngram(recipe, text)

@@ -1,18 +1,20 @@
 """Scoring and filtering files of any size with a language model, row by row, in constant memory.
 
 A row's cost is that of its tokens and of the spelling of its unknown words. `filter` reads the file twice: once for the
-bits per byte of every row (four bytes each are kept), once to write the rows below the limit.
+bits per byte of every row (eight bytes each are kept, figure and size), once to write the rows below the limit.
+
+A result file appears under its name only when it is complete. Parquet cannot be written row by row, so its rows lie in
+a file of JSON lines until the end, when they are turned over in one go.
 """
 
 from __future__ import annotations
 
 import csv
-import heapq
 import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -25,9 +27,8 @@ from inkling.errors import InklingError, UsageError
 from inkling.figures import Column, Table
 from inkling.measure.tally import LN2
 from inkling.models.contracts import LanguageModel
-from inkling.text.corpus import Corpus
+from inkling.text.corpus import Corpus, Row
 
-FIELDS = ("row", "nats", "tokens", "unknown", "bytes", "bits_per_byte")
 EXAMPLES = 3
 BLOCK_CHARS = 1 << 20
 OnBytes = Callable[[int], None]
@@ -59,74 +60,96 @@ def score_rows(model: LanguageModel[Any], texts: Sequence[str]) -> RowScores:
 
 def score_lines(
     model: LanguageModel[Any], corpus: Corpus, on_bytes: OnBytes | None = None
-) -> Iterator[tuple[list[str], RowScores]]:
+) -> Iterator[tuple[list[Row], RowScores]]:
     """Blocks of rows with their scores, in order."""
-    for block in corpus.text_blocks(BLOCK_CHARS, on_bytes):
-        yield block, score_rows(model, block)
+    for rows in corpus.batches(BLOCK_CHARS, on_bytes):
+        yield rows, score_rows(model, [row.text for row in rows])
 
 
-# ------------------------------------------------------------------------------------------------ writing scores
+# ------------------------------------------------------------------------------------------------ result files
 
 
-class ScoreWriter(AbstractContextManager["ScoreWriter"]):
-    """Scores as JSON lines on stdout, or in a file (.jsonl, .csv, .parquet) that appears only when it is complete."""
+class ResultFile:
+    """Text that is written beside its place and moved there when it is complete; otherwise nothing remains."""
 
-    def __init__(self, out: str | None) -> None:
-        self.path = Path(out) if out else None
-        suffix = self.path.suffix if self.path else ".jsonl"
-        if suffix not in (".jsonl", ".csv", ".parquet"):
-            raise UsageError(f"--out is '{out}'; give a name that ends in .jsonl, .csv or .parquet.")
-        if self.path and not self.path.parent.is_dir():
-            raise UsageError(f"There is no folder {self.path.parent} to write {self.path.name} in; make it first.")
-        self.suffix = suffix
-        self.part = self.path.with_name(f".writing-{os.getpid()}-{self.path.name}") if self.path else None
-        self.file: IO[str] | None = None
-        self.columns: dict[str, list[NDArray[Any]]] = {name: [] for name in FIELDS}
-        self.rows = 0
+    def __init__(self, path: Path, endings: Sequence[str]) -> None:
+        if path.suffix not in endings:
+            raise UsageError(f"--out is '{path}'; give a name that ends in {', '.join(endings[:-1])} or {endings[-1]}.")
+        if not path.parent.is_dir():
+            raise UsageError(f"There is no folder {path.parent} to write {path.name} in; make it first.")
+        if path.is_dir():
+            raise UsageError(f"--out is '{path}', which is a folder; name a file.")
+        self.path = path
+        self.part = path.with_name(f".writing-{os.getpid()}-{path.name}")
+        self.lines = path.with_name(f"{self.part.name}.jsonl") if path.suffix == ".parquet" else self.part
+        self.file: IO[str] = self.lines.open("w", encoding="utf-8", newline="")
+
+    def close(self, columns: dict[str, type]) -> None:
+        """Puts the file in its place; `columns` are those of a Parquet file."""
+        self.file.close()
+        if self.lines != self.part:
+            import polars
+
+            kinds = {str: polars.String, int: polars.Int64, float: polars.Float64}
+            schema = {name: kinds[kind] for name, kind in columns.items()}
+            if self.lines.stat().st_size:
+                polars.scan_ndjson(self.lines, schema=schema).sink_parquet(self.part)
+            else:
+                polars.DataFrame(schema=schema).write_parquet(self.part)
+        with self.part.open("rb+") as file:
+            os.fsync(file.fileno())
+        self.part.replace(self.path)
+
+    def discard(self) -> None:
+        self.file.close()
+        self.lines.unlink(missing_ok=True)
+        self.part.unlink(missing_ok=True)
+
+
+class ScoreWriter:
+    """Scores as JSON lines on stdout, or in a file (.jsonl, .csv, .parquet) that appears only when it is complete.
+
+    `row` is the number of the row in its file, so that rows which were left out leave a gap; where there are
+    `several_files`, each row also names its file.
+    """
+
+    def __init__(self, out: str | None, *, several_files: bool = False) -> None:
+        self.result = ResultFile(Path(out), (".jsonl", ".csv", ".parquet")) if out else None
+        self.file: IO[str] = self.result.file if self.result else sys.stdout
+        self.is_csv = bool(self.result and self.result.path.suffix == ".csv")
+        self.several_files = several_files
+        self.columns: dict[str, type] = {"file": str} if several_files else {}
+        self.columns |= {"row": int, "nats": float, "tokens": int, "unknown": int, "bytes": int, "bits_per_byte": float}
+        marks = {str: "%s", int: "%d", float: "%.12g"}
+        if self.is_csv:
+            self.pattern = ",".join(marks[kind] for kind in self.columns.values()) + "\n"
+            self.file.write(",".join(self.columns) + "\n")
+        else:
+            self.pattern = "{" + ", ".join(f'"{name}": {marks[kind]}' for name, kind in self.columns.items()) + "}\n"
 
     def __enter__(self) -> Self:
-        if self.suffix != ".parquet":
-            self.file = self.part.open("w", encoding="utf-8", newline="") if self.part else sys.stdout
-        if self.suffix == ".csv" and self.file:
-            self.file.write(",".join(FIELDS) + "\n")
         return self
 
-    def write(self, scores: RowScores) -> None:
-        numbers = np.arange(self.rows + 1, self.rows + 1 + len(scores.nats))
-        self.rows += len(numbers)
-        columns = (numbers, scores.nats, scores.tokens, scores.unknown, scores.bytes, scores.bits_per_byte)
-        if self.file is None:
-            for name, values in zip(FIELDS, columns, strict=True):
-                self.columns[name].append(values)
-            return
-        pattern = (
-            '{"row": %d, "nats": %.6f, "tokens": %d, "unknown": %d, "bytes": %d, "bits_per_byte": %.6f}\n'
-            if self.suffix == ".jsonl"
-            else "%d,%.6f,%d,%d,%d,%.6f\n"
-        )
-        self.file.write("".join([pattern % row for row in zip(*(c.tolist() for c in columns), strict=True)]))
+    def write(self, rows: Sequence[Row], scores: RowScores) -> None:
+        numbers = [row.number for row in rows]
+        counted = (scores.nats, scores.tokens, scores.unknown, scores.bytes, scores.bits_per_byte)
+        columns: list[list[Any]] = [numbers, *(values.tolist() for values in counted)]
+        if self.several_files:
+            columns.insert(0, [self._quoted(row.source) for row in rows])
+        self.file.write("".join([self.pattern % row for row in zip(*columns, strict=True)]))
+
+    def _quoted(self, name: str) -> str:
+        return '"' + name.replace('"', '""') + '"' if self.is_csv else json.dumps(name)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.path is None or self.part is None:
-            return
-        try:
-            if kind is None and self.file is None:
-                import polars
-
-                empty = np.zeros(0)
-                polars.DataFrame(
-                    {name: np.concatenate(parts) if parts else empty for name, parts in self.columns.items()}
-                ).write_parquet(self.part)
-            if self.file is not None:
-                self.file.close()
-            if kind is None:
-                with self.part.open("rb") as file:
-                    os.fsync(file.fileno())
-                self.part.replace(self.path)
-        finally:
-            self.part.unlink(missing_ok=True)
+        if self.result is not None:
+            try:
+                if kind is None:
+                    self.result.close(self.columns)
+            finally:
+                self.result.discard()
 
 
 # ------------------------------------------------------------------------------------------------ filtering
@@ -192,42 +215,32 @@ def filter_corpus(
 ) -> Filtered:
     """Keeps the rows with the fewest bits per byte; `keep` is a share ("80%") or a limit ("2.5")."""
     share, limit = _parse_keep(keep)
-    writer = RowWriter(out) if out else None  # before the work, so that a wrong name costs nothing
-    parts, sizes = [], []
-    for _, scores in score_lines(model, corpus, on_bytes):
-        parts.append(scores.bits_per_byte.astype(np.float32))
-        sizes.append(scores.bytes.astype(np.int32))
-    if not parts:
-        raise InklingError(f"{', '.join(corpus.sources)} has no rows with text to filter; give a file with text.")
-    bits, lengths = np.concatenate(parts), np.concatenate(sizes)
-    if share is not None:
-        kept_rows = max(1, round(share * len(bits)))
-        limit = float(np.partition(bits, kept_rows - 1)[kept_rows - 1])
-    keeps = bits <= np.float32(limit)
-    shown = _examples_wanted(bits)
-    found: dict[int, Example] = {}
-    first = 0
-    before = corpus.size_bytes
-    second_pass = (lambda done: on_bytes(before + done)) if on_bytes else None
-    try:
-        for rows in corpus.batches(BLOCK_CHARS, second_pass) if writer or shown else ():
-            for i, row in enumerate(rows, first):
-                if i in shown:
-                    found[i] = Example(float(bits[i]), row.number, row.text)
+    # The writer is made before the work, so that a wrong name costs nothing, and leaves nothing if the work fails.
+    with RowWriter(out) if out else nullcontext() as writer:
+        parts, sizes = [], []
+        for _, scores in score_lines(model, corpus, on_bytes):
+            parts.append(scores.bits_per_byte.astype(np.float32))
+            sizes.append(scores.bytes.astype(np.int32))
+        if not parts:
+            raise InklingError(f"{', '.join(corpus.sources)} has no rows with text to filter; give a file with text.")
+        bits, lengths = np.concatenate(parts), np.concatenate(sizes)
+        if share is not None:
+            kept_rows = max(1, round(share * len(bits)))
+            limit = float(np.partition(bits, kept_rows - 1)[kept_rows - 1])
+        keeps = bits <= np.float32(limit)
+        head, middle, tail = _examples(bits)
+        shown = {*head, *middle, *tail}
+        found: dict[int, Example] = {}
+        first = 0
+        before = corpus.size_bytes
+        second_pass = (lambda done: on_bytes(before + done)) if on_bytes else None
+        for rows in corpus.batches(BLOCK_CHARS, second_pass):
+            for i in [i for i in shown if first <= i < first + len(rows)]:
+                found[i] = Example(float(bits[i]), rows[i - first].number, rows[i - first].text)
             if writer:
                 chosen = np.flatnonzero(keeps[first : first + len(rows)])
-                writer.write([(rows[j].text, rows[j].label, float(bits[first + j])) for j in chosen])
+                writer.write([(rows[j], float(bits[first + j])) for j in chosen])
             first += len(rows)
-        if writer:
-            writer.close()
-    finally:
-        if writer:
-            writer.discard()
-    order = sorted(found)
-    by_bits = sorted(order, key=lambda i: (bits[i], i))
-    third = min(EXAMPLES, len(by_bits))
-    head, tail = by_bits[:third], by_bits[-third:]
-    middle = [i for i in by_bits if i not in head and i not in tail]
     names = {"5%": 0.05, "25%": 0.25, "50%": 0.5, "75%": 0.75, "95%": 0.95}
     return Filtered(
         rows=len(bits),
@@ -242,15 +255,14 @@ def filter_corpus(
     )
 
 
-def _examples_wanted(bits: NDArray[np.float32]) -> set[int]:
-    """Rows of the smallest, the middling and the largest cost."""
-    wanted = set(heapq.nsmallest(EXAMPLES, range(len(bits)), key=lambda i: bits[i])) if len(bits) < 1000 else set()
-    k = min(EXAMPLES, len(bits))
-    if not wanted:
-        wanted |= set(np.argpartition(bits, k - 1)[:k].tolist())
-    wanted |= set(np.argpartition(-bits, k - 1)[:k].tolist())
-    wanted |= set(np.argpartition(np.abs(bits - np.median(bits)), k - 1)[:k].tolist())
-    return wanted
+def _examples(bits: NDArray[np.float32]) -> tuple[list[int], list[int], list[int]]:
+    """Rows of the smallest, the middling and the largest cost, each in that order and none of them twice."""
+    order, rows = np.argsort(bits, kind="stable"), len(bits)
+    head_end = min(EXAMPLES, rows)
+    tail_start = max(head_end, rows - EXAMPLES)
+    start = max(head_end, (rows - EXAMPLES) // 2)
+    stop = min(start + EXAMPLES, tail_start)
+    return order[:head_end].tolist(), order[start:stop].tolist(), order[tail_start:].tolist()
 
 
 def _parse_keep(keep: str) -> tuple[float | None, float]:
@@ -269,45 +281,40 @@ class RowWriter:
     """Kept rows as lines of text, JSON lines, CSV or Parquet; the file appears only when it is complete."""
 
     def __init__(self, path: Path) -> None:
-        if path.suffix not in (".txt", ".jsonl", ".csv", ".parquet"):
-            raise UsageError(f"--out is '{path}'; give a name that ends in .txt, .jsonl, .csv or .parquet.")
-        if not path.parent.is_dir():
-            raise UsageError(f"There is no folder {path.parent} to write {path.name} in; make it first.")
-        self.path = path
-        self.part = path.with_name(f".writing-{os.getpid()}-{path.name}")
-        self.rows: list[tuple[str, str | None, float]] = []
-        self.file = self.part.open("w", encoding="utf-8", newline="")
-        self.table = csv.writer(self.file, lineterminator="\n") if path.suffix == ".csv" else None
+        self.result = ResultFile(path, (".txt", ".jsonl", ".csv", ".parquet"))
+        self.file = self.result.file
+        self.kind = path.suffix
+        self.table = csv.writer(self.file, lineterminator="\n") if self.kind == ".csv" else None
         if self.table:
             self.table.writerow(["text", "label", "bits_per_byte"])
 
-    def write(self, rows: Sequence[tuple[str, str | None, float]]) -> None:
-        if self.path.suffix == ".parquet":
-            self.rows += rows
-        elif self.table:
-            self.table.writerows((text, label or "", f"{bits:.6f}") for text, label, bits in rows)
-        elif self.path.suffix == ".jsonl":
-            for text, label, bits in rows:
-                record = {"text": text, **({"label": label} if label is not None else {}), "bits_per_byte": bits}
-                self.file.write(json.dumps(record, ensure_ascii=False) + "\n")
+    def __enter__(self) -> Self:
+        return self
+
+    def write(self, rows: Sequence[tuple[Row, float]]) -> None:
+        if self.table:
+            self.table.writerows((row.text, row.label or "", f"{bits:.6f}") for row, bits in rows)
+        elif self.kind == ".txt":
+            for row, _ in rows:
+                if "\n" in row.text:
+                    raise InklingError(
+                        f"{row.source} row {row.number} holds a line end, which would make two rows of it in a .txt "
+                        "file; give --out a name that ends in .jsonl, .csv or .parquet."
+                    )
+            self.file.write("".join(f"{row.text}\n" for row, _ in rows))
         else:
-            self.file.write("".join(f"{text}\n" for text, _, _ in rows))
+            for row, bits in rows:
+                record = {"text": row.text, **({"label": row.label} if row.label is not None else {})}
+                self.file.write(json.dumps({**record, "bits_per_byte": bits}, ensure_ascii=False) + "\n")
 
-    def close(self) -> None:
-        self.file.flush()
-        os.fsync(self.file.fileno())
-        self.file.close()
-        if self.path.suffix == ".parquet":
-            import polars
-
-            polars.DataFrame(self.rows, schema=["text", "label", "bits_per_byte"], orient="row").write_parquet(
-                self.part
-            )
-        self.part.replace(self.path)
-
-    def discard(self) -> None:
-        self.file.close()
-        self.part.unlink(missing_ok=True)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                self.result.close({"text": str, "label": str, "bits_per_byte": float})
+        finally:
+            self.result.discard()
 
 
 def _short(text: str, at_most: int = 70) -> str:

@@ -22,7 +22,7 @@ from typing import Literal, Protocol, TypeVar
 import torch
 from torch import Tensor
 
-from inkling.errors import InklingError
+from inkling.errors import InklingError, UsageError
 
 Batch = TypeVar("Batch", contravariant=True)
 Schedule = Literal["constant", "linear", "late", "halved"]
@@ -45,9 +45,22 @@ class TrainingConfig:
     optimiser: Literal["sgd", "adam"] = "adam"
     rate: float = 0.02
     schedule: Schedule = "late"
+    warm_up: int = 0  # steps in which the rate rises in a line; a good start point is not thrown away
     evaluate_every: int = 10
     patience: int = 0  # 0: go through all the steps
     max_seconds: float = math.inf
+
+    def __post_init__(self) -> None:
+        limits = (
+            ("steps", self.steps >= 1, "at least 1"),
+            ("rate", 0 < self.rate < math.inf, "a number above 0"),
+            ("evaluate_every", self.evaluate_every >= 1, "at least 1"),
+            ("patience", self.patience >= 0, "0 (never stop early) or more"),
+            ("max_seconds", self.max_seconds > 0, "a number above 0"),
+        )
+        for name, fits, wanted in limits:
+            if not fits:
+                raise UsageError(f"{name} of a training is {getattr(self, name)}; give {wanted}.")
 
     def rate_at(self, step: int) -> float:
         """`late` holds the rate for the first half, then falls to zero in a line; `halved` halves it halfway."""
@@ -58,7 +71,7 @@ class TrainingConfig:
             "late": min(1.0, 2.0 * (1.0 - progress)),
             "halved": 1.0 if progress < 0.5 else 0.5,
         }[self.schedule]
-        return self.rate * factor
+        return self.rate * factor * min(1.0, (step + 1) / max(1, self.warm_up))
 
 
 @dataclass(frozen=True)
