@@ -7,12 +7,10 @@ from typing import Annotated
 
 import typer
 
-from inkling.cli.options import SEEDS, Json, print_json
+from inkling.cli.options import Json, check_seed, print_json
 
 
-def gradcheck(
-    seed: Annotated[int, typer.Option(help="Of the random points.", **SEEDS)] = 0, json: Json = False
-) -> None:
+def gradcheck(seed: Annotated[int, typer.Option(help="Of the random points.")] = 0, json: Json = False) -> None:
     """Check every derivative written by hand against central differences and against autograd.
 
     Exits with 1 if any is further off than 1e-7 (differences) or 1e-12 (autograd), relative, in float64.
@@ -27,6 +25,7 @@ def gradcheck(
     from inkling.models.gradients import AUTOGRAD_LIMIT, DIFFERENCES_LIMIT, check
     from inkling.report.terminal import print_table
 
+    check_seed(seed)
     checks = check(np.random.default_rng(seed))
     failed = [c for c in checks if not c.passes]
     if json:

@@ -26,9 +26,15 @@ Normalise = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table for people.")]
 Seed = Annotated[int | None, typer.Option(help="Decides every random choice.")]
-SEEDS = {"min": 0, "max": (1 << 32) - 1}  # what both NumPy and torch take
 Out = Annotated[str | None, typer.Option(help="Name the run directory. [default: runs/KIND-FILE]")]
 ConfigFile = Annotated[str | None, typer.Option("--config", help="A TOML file of options, such as `hidden = 200`.")]
+
+
+def check_seed(seed: int) -> None:
+    if not 0 <= seed < 1 << 32:  # what both NumPy and torch take
+        from inkling.errors import UsageError
+
+        raise UsageError(f"--seed is {seed}; give a whole number from 0 to 4294967295.")
 
 
 def print_json(value: Any) -> None:

@@ -9,13 +9,13 @@ from typing import Annotated, Literal
 import typer
 
 from inkling.cli.options import (
-    SEEDS,
     BadRows,
     Encoding,
     Format,
     Header,
     Json,
     TextColumn,
+    check_seed,
     print_json,
 )
 
@@ -34,7 +34,7 @@ def evaluate(
     header: Header = None,
     format: Format = None,
     bad_rows: BadRows = "stop",
-    seed: Annotated[int, typer.Option(help="Of the bootstrap.", **SEEDS)] = 0,
+    seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
     json: Json = False,
 ) -> None:
     """Measure models on texts: bits per byte with an interval, perplexity, unknown words.
@@ -52,6 +52,7 @@ def evaluate(
     from inkling.runs.loading import load
     from inkling.text.normalise import Chain
 
+    check_seed(seed)
     config = TextConfig(
         text_column=text_column, encoding=encoding, header=header, format=format, bad_rows=_bad(bad_rows)
     )
@@ -174,7 +175,7 @@ def sample(
     temperature: Annotated[float, typer.Option(help="Below 1 safer, above 1 wilder; 0 always the likeliest.")] = 1.0,
     top_k: Annotated[int, typer.Option(help="Choose among the k likeliest tokens; 0: all.")] = 0,
     top_p: Annotated[float, typer.Option(help="Choose among the fewest tokens that hold this probability.")] = 1.0,
-    seed: Annotated[int, typer.Option(help="Decides the choices.", **SEEDS)] = 0,
+    seed: Annotated[int, typer.Option(help="Decides the choices.")] = 0,
     json: Json = False,
 ) -> None:
     """Write text with a model.
@@ -196,6 +197,7 @@ def sample(
 
     if count < 1:
         raise UsageError(f"--count is {count}; give at least 1.")
+    check_seed(seed)
     config = SamplingConfig(temperature, top_k, top_p, tokens)
     model = load(run)
     found = []

@@ -73,8 +73,9 @@ def evaluate(
         block = places // BLOCK_BYTES
         # Bytes that a normalisation removed are spread over the blocks that are left, so that the sums stay true.
         scale = original / max(1, int(scores.byte_lengths.sum()))
-        nats.append(np.bincount(block, scores.nats + scores.spelling_nats))
-        sizes.append(np.bincount(block, scores.byte_lengths) * scale)
+        nats.append(np.bincount(block, scores.nats + scores.spelling_nats, minlength=1))
+        left = np.bincount(block, scores.byte_lengths, minlength=1) * scale
+        sizes.append(left if left.any() else np.array([float(original)]))
     joined = (np.concatenate(nats), np.concatenate(sizes)) if nats else (np.zeros(0), np.zeros(0))
     bits = bootstrap_ratio(joined[0] / LN2, joined[1], np.random.default_rng(seed))
     lossy = chain.lossy or model.chain.lossy

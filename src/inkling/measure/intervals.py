@@ -29,7 +29,9 @@ def bootstrap_ratio(
     resamples: int = 2000,
     level: float = 0.95,
 ) -> Interval:
-    """Σ numerators / Σ denominators over blocks, with its percentile interval."""
+    """Σ numerators / Σ denominators over blocks, with its percentile interval. Empty blocks say nothing."""
+    full = (numerators != 0) | (denominators != 0)
+    numerators, denominators = numerators[full], denominators[full]
     whole = float(denominators.sum())
     value = float(numerators.sum()) / whole if whole else float("nan")
     blocks = len(numerators)

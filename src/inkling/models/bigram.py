@@ -45,6 +45,7 @@ from inkling.text.normalise import Chain
 from inkling.text.tokens import Tokeniser
 
 TABLE_SIZE = 4096  # up to this vocabulary the V×V table of log-probabilities is kept
+RARE_TOKENS = 1000  # a context seen this often gets half the dropout
 BLOCK_CELLS = 1 << 21  # logits held at once while the loss is computed
 
 
@@ -205,8 +206,9 @@ class ExactLoss:
     """Loss and gradient of the whole corpus through its pair counts, in round coordinates (module docstring).
 
     `parameters` are those of the round coordinates; `plain(parameters)` gives those of the model. A batch is the
-    `PairCounts` to fit. With `dropout`, each feature of each context is left out with that probability in each step
-    (the choice is a function of `seed` and the step alone, so that a resumed run makes the same).
+    `PairCounts` to fit. With `dropout`, each feature of context i is left out with probability dropout/(1 + nᵢ/1000) in
+    each step: what follows a common token is well known, and one mask for a tenth of the corpus would be mere noise.
+    (The choice is a function of `seed` and the step alone, so that a resumed run makes the same.)
     """
 
     def __init__(
@@ -222,6 +224,7 @@ class ExactLoss:
         self.dropout, self.seed, self.learn_vectors = dropout, seed, learn_vectors
         dtype = plain["W1"].dtype
         totals = torch.from_numpy(counts.row_totals).to(dtype)
+        self.left_out = (dropout / (1 + totals / RARE_TOKENS)).float()[:, None]  # V×1
         weight = totals / totals.sum()
         self.mean, self.rounding = _rounding(plain["vectors"], weight)
         inputs = (plain["vectors"] - self.mean) @ self.rounding
@@ -253,8 +256,8 @@ class ExactLoss:
         kept = None
         if dropout_step is not None:
             generator = torch.Generator().manual_seed(self.seed * 1_000_003 + dropout_step)
-            kept = torch.rand(features.shape, generator=generator, dtype=torch.float32) >= self.dropout
-            kept = kept.to(dtype) / (1 - self.dropout)
+            kept = torch.rand(features.shape, generator=generator, dtype=torch.float32) >= self.left_out
+            kept = kept.to(dtype) / (1 - self.left_out).to(dtype)
             features = features * kept
         totals = torch.from_numpy(counts.row_totals).to(dtype)
         values = torch.from_numpy(counts.values).to(dtype)

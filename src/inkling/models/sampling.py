@@ -69,6 +69,7 @@ def choose(
     if config.temperature == 0:
         return int(scores.argmax())
     order = np.argsort(-scores, kind="stable")
+    order = order[np.isfinite(scores[order])]  # what is impossible is not even the last resort of rounding
     if config.top_k:
         order = order[: config.top_k]
     ranked = np.exp((scores[order] - scores[order[0]]) / config.temperature)

@@ -7,9 +7,10 @@ pairs, as published: batches of 50, rate 0.3 halved after half of 40,000 steps, 
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -50,7 +51,7 @@ class BigramRecipe(TextConfig):
     hidden: int = 100
     method: Literal["exact", "sgd"] = "exact"
     discount: float = 0.4  # taken off each distinct pair and spread (models/pairs.py)
-    dropout: float = 0.1
+    dropout: float = 0.3  # for rare contexts; less for common ones (models/bigram.py)
     steps: int = 0
     rate: float = 0.0
     batch: int = 50  # pairs a step, for sgd
@@ -126,6 +127,8 @@ def train_bigram(recipe: BigramRecipe, out: Path, say: Say = lambda _: None) -> 
     if out.exists():
         raise UsageError(f"{out} exists already; name another with --out, or remove it with `inkling runs rm`.")
     prepared = prepare(recipe, say=say)
+    recipe = within_budget(recipe, prepared)
+    prepared = replace(prepared, recipe=recipe)
     state = TrainingState(prepared.objective.parameters)
     run = Run.create(
         out,
@@ -141,6 +144,22 @@ def train_bigram(recipe: BigramRecipe, out: Path, say: Say = lambda _: None) -> 
         checkpoint=checkpoint(state, prepared.objective.plain),
     )
     yield from _go_on(run, prepared, state)
+
+
+def within_budget(recipe: BigramRecipe, prepared: Prepared) -> BigramRecipe:
+    """With `minutes` and no steps given: as many steps as measured speed allows, so that the schedule ends in time.
+
+    The number is written into the recipe, so that a resumed run keeps to it.
+    """
+    if not recipe.minutes or recipe.steps:
+        return recipe
+    spent = []
+    for step in range(3):
+        started = time.perf_counter()
+        prepared.objective.gradient(prepared.batches(step), step)
+        spent.append(time.perf_counter() - started)
+    affordable = int(0.8 * recipe.minutes * 60 / min(spent))
+    return replace(recipe, steps=max(10, min(recipe.training().steps, affordable)))
 
 
 def resume_bigram(run: Run, say: Say = lambda _: None) -> Iterator[tuple[Run, Step]]:

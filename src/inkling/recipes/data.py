@@ -16,10 +16,10 @@ from typing import Any, Literal
 
 from inkling.errors import InklingError, UsageError
 from inkling.text.corpus import Corpus
+from inkling.text.folders import find_format
 from inkling.text.normalise import Chain
 
 CATALOGUE_PREFIX = "data:"
-TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,8 @@ class LanguageText:
                 f"{', '.join(self.corpus.sources)} has {self.rows} line(s) of text, and one in ten is held out: "
                 "give at least two lines, or name held-out text with --held-out."
             )
-        self.scattered = all(str(source).lower().split(".gz")[0].endswith(TABLES) for source in self.corpus.sources)
+        formats = {config.format or find_format(source) or "txt" for source in self.corpus.sources}
+        self.scattered = "txt" not in formats
 
     def train_blocks(self) -> Iterator[list[str]]:
         return self._part(held_out=False)
@@ -110,19 +111,22 @@ class LanguageText:
             yield from self._normalised(self.corpus.text_blocks())
             return
         kept = max(1, min(self.rows - 1, round(self.rows * (1 - self.config.held_out_share))))
-        every = max(2, round(1 / self.config.held_out_share))
         first = 0
         for block in self._normalised(self.corpus.text_blocks()):
             if self.scattered:
-                part = [text for i, text in enumerate(block, first) if (i % every == every - 1) == held_out]
-                if held_out and not part and first + len(block) == self.rows and self.rows < every:
-                    part = block[-1:]
+                part = [text for i, text in enumerate(block, first) if self._is_scattered(i) == held_out]
             else:
                 cut = min(max(kept - first, 0), len(block))
                 part = block[cut:] if held_out else block[:cut]
             first += len(block)
             if part:
                 yield part
+
+    def _is_scattered(self, row: int) -> bool:
+        """Whether this row of a table is held out: where the whole part of row × share goes up, and at least once."""
+        share = self.config.held_out_share
+        rises = int((row + 1) * share) > int(row * share)
+        return rises or (int(self.rows * share) == 0 and row == self.rows - 1)
 
     def _normalised(self, blocks: Iterable[list[str]]) -> Iterator[list[str]]:
         for block in blocks:

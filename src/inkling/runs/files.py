@@ -61,7 +61,7 @@ def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
             target = temporary / name
             target.parent.mkdir(parents=True, exist_ok=True)
             write_synced(target, content)
-        folders = {(temporary / name).parent for name in files} | {temporary}
+        folders = {temporary / parent for name in files for parent in Path(name).parents}  # also those between
         for folder in sorted(folders, key=lambda f: len(f.parts), reverse=True):
             sync_folder(folder)
         temporary.rename(path)

@@ -31,8 +31,9 @@ class Recorder:
     _tokens: float = field(default=0.0, init=False)
 
     def record(self, steps: Iterator[Step]) -> Iterator[Step]:
-        """Passes the steps on, writing them down. Ctrl-C saves where it stands and is raised again."""
-        saved = time.monotonic()
+        """Passes the steps on, writing them down. Ctrl-C saves where it stands and is raised again, and so does a caller
+        that takes no more steps."""
+        saved, logged = time.monotonic(), self.state.step
         try:
             for step in steps:
                 self._nats += step.nats
@@ -40,12 +41,14 @@ class Recorder:
                 if step.step % self.log_every == 0 or self.state.finished:
                     self.run.log(self._row(step))
                     self._nats = self._tokens = 0.0
+                    logged = step.step
                     if self.state.finished or time.monotonic() - saved >= self.save_every_seconds:
                         self.save()
                         saved = time.monotonic()
                 yield step
-        except KeyboardInterrupt:
-            if self._tokens == 0.0:  # between groups: nothing of a group would be lost
+        except (KeyboardInterrupt, GeneratorExit):
+            # Only between steps, and where a group has been logged: from anywhere else, going on would give other lines.
+            if self.state.settled and self.state.step == logged:
                 self.save()
             self.run.update(state="interrupted")
             raise

@@ -121,12 +121,15 @@ class Run:
 
     def log(self, row: Mapping[str, Any]) -> None:
         with (self.path / "metrics.jsonl").open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
+            file.write(json.dumps(_finite(row)) + "\n")
 
     def rewind(self, step: int) -> None:
-        """Forgets what was logged after `step`, to go on from there."""
+        """Forgets what was logged and saved after `step`, to go on from there: what was saved later is damaged."""
         kept = "".join(json.dumps(row) + "\n" for row in self.metrics() if row["step"] <= step)
         files.write_file(self.path / "metrics.jsonl", kept)
+        for later in self.checkpoints():
+            if later.name > Path(_folder(step)).name:
+                shutil.rmtree(later, ignore_errors=True)
 
     # ------------------------------------------------------------------------------------------- checkpoints
 

@@ -99,6 +99,7 @@ class TrainingState:
     best_nats: float = math.inf
     stale: int = 0  # evaluations since the best one
     finished: bool = False
+    settled: bool = True  # False within a step, while some of the above is old and some new: not to be saved
 
     def tensors(self) -> dict[str, Tensor]:
         groups = {"parameters": self.parameters, "moments": self.moments, "best": self.best}
@@ -159,12 +160,14 @@ def train(
         for parameter in state.parameters.values():
             assert parameter.grad is not None
             parameter.grad.div_(tokens)
+        state.settled = False
         optimiser.step()
         state.moments = _moments(optimiser, state.parameters)
         state.step += 1
 
         held_out, best = None, False
-        last = state.step >= config.steps
+        state.seconds = time.perf_counter() - started
+        last = state.step >= config.steps or state.seconds >= config.max_seconds
         if validate is not None and (last or state.step % config.evaluate_every == 0):
             total, count = validate(state.parameters)
             held_out = total / count
@@ -176,7 +179,8 @@ def train(
                 state.stale += 1
         state.seconds = time.perf_counter() - started
         impatient = 0 < config.patience <= state.stale
-        state.finished = last or impatient or state.seconds >= config.max_seconds
+        state.finished = last or impatient
+        state.settled = True
         yield Step(state.step, nats, tokens, rate, state.seconds, held_out, best)
 
 
