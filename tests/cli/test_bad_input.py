@@ -90,7 +90,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     os.chdir(folder)
     try:
         write_broken_files(folder)
-        for name in ("runs", "cache", "data"):
+        for name in ("runs", "cache", "cache/vectors", "data"):
             (folder / name).mkdir()
         write_run(Path("runs/done"), Path("novel.txt"), 2)
         write_run(Path("runs/half"), Path("novel.txt"), 50, stop_after=3)
@@ -168,7 +168,7 @@ BAD: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
     "csv with a stray quote": ((*TRAIN, "stray-quote.csv"), 1, ("stray-quote.csv row 2 (line 3)", "--bad-rows skip")),
     "csv with an open quote": ((*TRAIN, "open-quote.csv"), 1, ("open-quote.csv row 2 (line 3)", "--bad-rows skip")),
     "csv with too many fields": ((*TRAIN, "fields.csv"), 1, ("fields.csv row 2", "3 fields where the first row has 2")),
-    "csv without rows": ((*TRAIN, "header-only.csv"), 1, ("header-only.csv has 0 line",)),
+    "csv without rows": ((*TRAIN, "header-only.csv"), 1, ("header-only.csv has a header and no rows",)),
     "no such text column": (
         (*TRAIN, "columns.csv", "--text-column", "reviews"),
         1,
@@ -187,11 +187,13 @@ BAD: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
     "data set that is not here": ((*TRAIN, "data:shakespeare"), 1, ("`inkling data get shakespeare`",)),
     "unknown file of a data set": ((*TRAIN, "data:wikitext2-raw/tain"), 2, ("'tain'", "train.txt")),
     # ------------------------------------------------------------------------------------- the request
-    "unknown command": (("trian",), 2, ("trian", "`inkling --help`")),
+    "unknown command": (("trian",), 2, ("'trian'", "'train'", "`inkling --help`")),
     "unknown kind of model": (("train", "trigram", "novel.txt"), 2, ("trigram", "`inkling train --help`")),
     "unknown option": ((*TRAIN, "novel.txt", "--hiden", "3"), 2, ("--hiden", "`inkling train bigram --help`")),
     "no files": (TRAIN, 2, ("'files'", "`inkling train bigram --help`")),
-    "hidden is no number": ((*TRAIN, "novel.txt", "--hidden", "abc"), 2, ("--hidden", "'abc'", "integer")),
+    "hidden is no number": ((*TRAIN, "novel.txt", "--hidden", "abc"), 2, ("--hidden is 'abc'", "whole number")),
+    "hidden is half a unit": ((*TRAIN, "novel.txt", "--hidden", "3.5"), 2, ("--hidden is '3.5'", "whole number")),
+    "rate is no number": ((*TRAIN, "novel.txt", "--rate", "fast"), 2, ("--rate is 'fast'", "a number")),
     "hidden 0": ((*TRAIN, "novel.txt", "--hidden", "0"), 2, ("--hidden is 0", "at least 1")),
     "hidden -5": ((*TRAIN, "novel.txt", "--hidden", "-5"), 2, ("--hidden is -5", "at least 1")),
     "vocabulary 1": ((*TRAIN, "novel.txt", "--vocabulary", "1"), 2, ("--vocabulary is 1", "at least 2")),
@@ -215,7 +217,7 @@ BAD: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
     "unknown pieces": ((*TRAIN, "novel.txt", "--pieces", "bits"), 2, ("--pieces is bits", "words, spaces")),
     "unknown format": ((*TRAIN, "novel.txt", "--format", "docx"), 2, ("'docx' is unknown", "csv")),
     "unknown encoding": ((*TRAIN, "novel.txt", "--encoding", "klingon"), 2, ("'klingon' is unknown", "latin-1")),
-    "unknown bad-rows": ((*TRAIN, "novel.txt", "--bad-rows", "maybe"), 2, ("'maybe'", "stop")),
+    "unknown bad-rows": ((*TRAIN, "novel.txt", "--bad-rows", "maybe"), 2, ("--bad-rows is 'maybe'", "stop")),
     "fixed vectors without a file": ((*TRAIN, "novel.txt", "--fixed-vectors"), 2, ("--vectors",)),
     "order 0": ((*NGRAM, "novel.txt", "--order", "0"), 2, ("--order is 0", "from 1")),
     "order 1000000": ((*NGRAM, "novel.txt", "--order", "1000000"), 2, ("--order is 1000000", "to 100")),
@@ -316,7 +318,6 @@ BAD: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
     "claims page in no folder": (("claims", "A1", "--html", "no/page.html"), 2, ("--html is 'no/page.html'",)),
     "gradcheck, seed -1": (("gradcheck", "--seed", "-1"), 2, ("--seed", "-1")),
     "get an unknown set": (("data", "get", "shakespear"), 2, ("'shakespear'", "did you mean shakespeare?")),
-    "get from a wrong folder": (("data", "get", "ptb", "--from", "pictures"), 1, ("pictures has no",)),
     "path of an unknown set": (("data", "path", "zzz"), 2, ("'zzz'", "`inkling data list`")),
 }
 
@@ -356,6 +357,14 @@ def test_resume_notices_changed_held_out_text(here: Path, capsys: pytest.Capture
     assert tree(tmp_path) == before
 
 
+def test_a_set_that_a_folder_does_not_have_is_not_half_taken(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["data", "get", "ptb", "--from", "pictures"]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("Licence of ptb: ")  # said before anything is read
+    assert "pictures has no ptb/ptb.train.txt" in check_sentence(err[err.index("inkling: ") :])
+
+
 def test_a_ngram_run_cannot_be_resumed(here: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["train", "ngram", "novel.txt", "--out", str(tmp_path / "run")]) == 0
     (tmp_path / "run" / "manifest.json").unlink()
@@ -373,7 +382,7 @@ def test_a_ngram_run_cannot_be_resumed(here: Path, capsys: pytest.CaptureFixture
         (*TRAIN, "escape\x1b[31m\u202e.csv"),
         (*TRAIN, "none\x1b[31m\u202e\x07.txt"),
         ("sample", "runs/\x1b]0;title\x07\u202e"),
-        (*TRAIN, "novel.txt", "--out", "runs/done/\x1b[2J\n\u2066/../../done"),
+        (*TRAIN, "novel.txt", "--out", "escape\x1b[31m\u202e.csv"),
         ("data", "get", "\x1b[31m\u202e"),
         ("claims", "\x1b[31m\u202e"),
         (*TRAIN, "novel.txt", "--normalise", "\x1b[31m"),

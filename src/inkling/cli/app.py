@@ -65,7 +65,8 @@ def main(arguments: list[str] | None = None) -> int:
     from inkling.report.terminal import one_line
 
     def fail(sentence: str, code: int) -> int:
-        sys.stderr.write(f"inkling: {one_line(sentence)}\n")
+        end = "" if sentence.endswith((".", "?")) else "."
+        sys.stderr.write(f"inkling: {one_line(sentence)}{end}\n")
         return code
 
     try:
@@ -100,4 +101,16 @@ def main(arguments: list[str] | None = None) -> int:
         if type(error).__name__ == "NoArgsIsHelpError":
             sys.stdout.write(message() + "\n")
             return 0
-        return fail(f"{message().rstrip('.')}; see `{command} --help`.", getattr(error, "exit_code", 2))
+        return fail(f"{_wrong_call(error, message())}; see `{command} --help`.", getattr(error, "exit_code", 2))
+
+
+def _wrong_call(error: Exception, message: str) -> str:
+    """What typer says of a call that it cannot understand, in our form: what was given, what was expected."""
+    details = getattr(error.__cause__, "errors", None)  # of pydantic, which typer has values read by
+    if details is not None and getattr(error, "param", None) is not None:
+        found = details()[0]
+        kinds = {"int": "a whole number", "float": "a number", "bool": "true or false"}
+        wanted = kinds.get(found["type"].partition("_")[0])
+        if wanted:
+            return f"{error.param.opts[0]} is '{found['input']}'; give {wanted}"  # type: ignore[attr-defined]
+    return message.rstrip(".?").replace(". Did you mean", "; did you perhaps mean")

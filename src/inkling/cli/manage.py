@@ -110,13 +110,13 @@ def remove(
     from inkling.runs.run import Run
     from inkling.runs.run import remove as remove_run
 
-    opened = [Run.open(Path(path).absolute()) for path in dict.fromkeys(paths)]  # `.` alone has no name to rename
+    opened = [Run.open(path) for path in dict.fromkeys(paths)]
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError("Removing runs needs an answer and there is no terminal to ask at; add --yes.")
         typer.confirm(one_line(f"Remove {', '.join(paths)} for good?"), abort=True)
     for run in opened:
-        remove_run(run)
+        remove_run(Run(run.path.absolute(), run.info))  # `.` has no name of its own to rename
         notice(f"Removed {run.path}.")
 
 

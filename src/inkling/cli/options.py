@@ -6,7 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -19,7 +19,9 @@ LabelColumn = Annotated[str | None, typer.Option(help="Column that holds the lab
 Encoding = Annotated[str | None, typer.Option(help="Encoding of the files, when it is not UTF-8 or marked UTF-16.")]
 Header = Annotated[bool | None, typer.Option("--header/--no-header", help="Whether a table begins with column names.")]
 Format = Annotated[str | None, typer.Option(help="txt, csv, tsv, jsonl or parquet, when the name does not say.")]
-BadRows = Annotated[str, typer.Option(help="stop at a row that cannot be read, or skip and report it.")]
+BadRows = Annotated[
+    str | None, typer.Option(help="stop at a row that cannot be read, or skip and report it. [default: stop]")
+]
 Normalise = Annotated[
     str | None,
     typer.Option(help="Steps joined by commas: lower nfc nfkc ascii modern punctuation letters spaces digits."),
@@ -28,6 +30,16 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs inst
 Seed = Annotated[int | None, typer.Option(help="Decides every random choice.")]
 Out = Annotated[str | None, typer.Option(help="Name the run directory. [default: runs/KIND-FILE]")]
 ConfigFile = Annotated[str | None, typer.Option("--config", help="A TOML file of options, such as `hidden = 200`.")]
+
+
+def check_bad_rows(value: str | None) -> Literal["stop", "skip"]:
+    if value in (None, "stop"):
+        return "stop"
+    if value == "skip":
+        return "skip"
+    from inkling.errors import UsageError
+
+    raise UsageError(f"--bad-rows is '{value}'; give stop or skip.")
 
 
 def check_seed(seed: int) -> None:

@@ -22,6 +22,7 @@ from inkling.cli.options import (
     Out,
     Seed,
     TextColumn,
+    check_bad_rows,
     print_json,
 )
 
@@ -60,7 +61,7 @@ def bigram(
     encoding: Encoding = None,
     header: Header = None,
     format: Format = None,
-    bad_rows: BadRows = "stop",
+    bad_rows: BadRows = None,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
@@ -100,7 +101,7 @@ def bigram(
         "encoding": encoding,
         "header": header,
         "format": format,
-        "bad_rows": bad_rows,
+        "bad_rows": check_bad_rows(bad_rows) if bad_rows else None,
     }
     for name in ("steps", "rate", "minutes"):
         if flags[name] == 0:
@@ -126,7 +127,7 @@ def ngram(
     encoding: Encoding = None,
     header: Header = None,
     format: Format = None,
-    bad_rows: BadRows = "stop",
+    bad_rows: BadRows = None,
     config: ConfigFile = None,
     json: Json = False,
 ) -> None:
@@ -154,7 +155,7 @@ def ngram(
         "encoding": encoding,
         "header": header,
         "format": format,
-        "bad_rows": bad_rows,
+        "bad_rows": check_bad_rows(bad_rows) if bad_rows else None,
     }
     recipe = _fill(NGramRecipe, flags, config)
     _announce(train_ngram(recipe, _where(out, "ngram", recipe.files), notice), json)
@@ -176,7 +177,7 @@ def resume(
 
     opened = Run.open(run)
     if opened.finished:
-        raise InklingError(f"{run} is finished; there is nothing to resume. Train anew for a longer run.")
+        raise InklingError(f"{run} is finished; there is nothing to resume, so train anew for a longer run.")
     if opened.kind != "bigram":
         raise InklingError(f"{run} is a {opened.kind}, which is made in one pass; train it anew.")
     recipe = from_record(BigramRecipe, opened.info["recipe"], run)

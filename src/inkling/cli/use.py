@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -15,6 +15,7 @@ from inkling.cli.options import (
     Header,
     Json,
     TextColumn,
+    check_bad_rows,
     check_seed,
     print_json,
 )
@@ -33,7 +34,7 @@ def evaluate(
     encoding: Encoding = None,
     header: Header = None,
     format: Format = None,
-    bad_rows: BadRows = "stop",
+    bad_rows: BadRows = None,
     seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
     json: Json = False,
 ) -> None:
@@ -54,7 +55,7 @@ def evaluate(
 
     check_seed(seed)
     config = TextConfig(
-        text_column=text_column, encoding=encoding, header=header, format=format, bad_rows=_bad(bad_rows)
+        text_column=text_column, encoding=encoding, header=header, format=format, bad_rows=check_bad_rows(bad_rows)
     )
     models = [(name, load(run)) for name, run in zip(_distinct_names(runs), runs, strict=True)]
     chains = [Chain.parse(names) for names in normalise or ["none"]]
@@ -94,7 +95,7 @@ def score(
     encoding: Encoding = None,
     header: Header = None,
     format: Format = None,
-    bad_rows: BadRows = "stop",
+    bad_rows: BadRows = None,
     json: Json = False,
 ) -> None:
     """Score every line or row: nats, tokens, unknown tokens, bytes, bits per byte. Streams files of any size.
@@ -112,7 +113,7 @@ def score(
 
     del json  # lines of JSON are the default
     config = TextConfig(
-        text_column=text_column, encoding=encoding, header=header, format=format, bad_rows=_bad(bad_rows)
+        text_column=text_column, encoding=encoding, header=header, format=format, bad_rows=check_bad_rows(bad_rows)
     )
     model = load(run)
     corpus = open_corpus(files, config, keep_line_ends=True, keep_empty=True)
@@ -135,7 +136,7 @@ def filter_rows(
     encoding: Encoding = None,
     header: Header = None,
     format: Format = None,
-    bad_rows: BadRows = "stop",
+    bad_rows: BadRows = None,
     json: Json = False,
 ) -> None:
     """Keep the rows that the model finds most natural (fewest bits per byte), and show what goes and what stays.
@@ -151,7 +152,7 @@ def filter_rows(
     from inkling.runs.loading import load
 
     config = TextConfig(
-        text_column=text_column, encoding=encoding, header=header, format=format, bad_rows=_bad(bad_rows)
+        text_column=text_column, encoding=encoding, header=header, format=format, bad_rows=check_bad_rows(bad_rows)
     )
     model = load(run)
     corpus = open_corpus(files, config)
@@ -225,13 +226,3 @@ def _distinct_names(paths: list[str]) -> list[str]:
     """The last part of each path, or the whole of each where two would be called the same."""
     names = [Path(path).absolute().name for path in paths]
     return names if len(set(names)) == len(set(paths)) else paths
-
-
-def _bad(value: str) -> Literal["stop", "skip"]:
-    from inkling.errors import UsageError
-
-    if value == "stop":
-        return "stop"
-    if value == "skip":
-        return "skip"
-    raise UsageError(f"--bad-rows is '{value}'; give stop or skip.")

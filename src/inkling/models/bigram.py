@@ -74,13 +74,16 @@ class Bigram:
         self.chain = chain or Chain()
         self.speller = speller
         self._table: NDArray[np.float64] | None = None
-        self._log_totals: NDArray[np.float64] | None = None
+        self._large: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]] | None = None
 
     def logits(self, contexts: Tensor) -> Tensor:
         """Θ for the given contexts, in float64."""
-        p = {name: value.double() for name, value in self.parameters.items()}
-        h = torch.sigmoid(p["vectors"][contexts] @ p["W1"] + p["b1"])  # B×H
-        return h @ p["W2"] + p["b2"]  # B×V
+        W2, b2 = self.parameters["W2"].double(), self.parameters["b2"].double()
+        return self._hidden(contexts) @ W2 + b2  # B×V
+
+    def _hidden(self, contexts: Tensor) -> Tensor:
+        p = {name: self.parameters[name].double() for name in ("vectors", "W1", "b1")}
+        return torch.sigmoid(p["vectors"][contexts] @ p["W1"] + p["b1"])  # B×H
 
     def log_probs(self, contexts: Tensor) -> Tensor:
         return torch.log_softmax(self.logits(contexts), dim=1)
@@ -98,7 +101,7 @@ class Bigram:
         normalised = [self.chain(text) for text in texts] if self.chain.names else texts
         encodings = self.tokeniser.encode(normalised)
         contexts = contexts_of(encodings, self.tokeniser.begin)
-        return assemble_scores(texts, encodings, self._pair_nats(contexts, encodings.ids), self.tokeniser, self.speller)
+        return assemble_scores(texts, encodings, self.pair_nats(contexts, encodings.ids), self.tokeniser, self.speller)
 
     def tensors(self) -> dict[str, Tensor]:
         return dict(self.parameters)
@@ -108,23 +111,28 @@ class Bigram:
             self._table = np.asarray(self.log_probs(torch.arange(self.tokeniser.size)).numpy(), np.float64)
         return self._table
 
-    def _pair_nats(self, contexts: NDArray[np.int64], ids: NDArray[np.int32]) -> NDArray[np.float64]:
+    def pair_nats(self, contexts: NDArray[np.int64], ids: NDArray[np.integer]) -> NDArray[np.float64]:
+        """−ln p of each token after its context: the same to the last bit, whatever pairs stand beside it."""
         size = self.tokeniser.size
         if size <= TABLE_SIZE:
             nats: NDArray[np.float64] = -self.table().reshape(-1)[contexts * size + ids]
             return nats
-        # A large vocabulary: the normaliser of each context once, then one dot product per distinct pair.
-        if self._log_totals is None:
+        # A large vocabulary: hidden layer and normaliser of each context once, then one dot product per distinct pair.
+        if self._large is None:
             blocks = torch.split(torch.arange(size), max(1, BLOCK_CELLS // size))
-            self._log_totals = torch.cat([torch.logsumexp(self.logits(b), dim=1) for b in blocks]).numpy()
+            hidden = torch.cat([self._hidden(block) for block in blocks])
+            log_totals = torch.cat([torch.logsumexp(self.logits(block), dim=1) for block in blocks])
+            W2 = np.ascontiguousarray(self.parameters["W2"].double().numpy().T)  # V×H
+            self._large = (hidden.numpy(), W2, log_totals.numpy())
+        hidden_rows, W2_rows, totals = self._large
+        b2 = self.parameters["b2"].double().numpy()
         keys, where = np.unique(contexts * size + ids, return_inverse=True)
-        p = {name: value.double().numpy() for name, value in self.parameters.items()}
         nats = np.empty(len(keys))
-        for start in range(0, len(keys), 1 << 16):
-            context, token = np.divmod(keys[start : start + (1 << 16)], size)
-            h = gradients.logistic(p["vectors"][context] @ p["W1"] + p["b1"])
-            logits = np.einsum("nh,hn->n", h, p["W2"][:, token]) + p["b2"][token]
-            nats[start : start + (1 << 16)] = self._log_totals[context] - logits
+        for start in range(0, len(keys), 1 << 14):
+            context, token = np.divmod(keys[start : start + (1 << 14)], size)
+            # Summed row by row, where a product of matrices would round by how many rows there are.
+            logits = (hidden_rows[context] * W2_rows[token]).sum(axis=1) + b2[token]
+            nats[start : start + (1 << 14)] = totals[context] - logits
         return nats[where]
 
 

@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from inkling.errors import InklingError
 from inkling.text.normalise import Chain
 from inkling.text.tokens import Encodings, Tokeniser
 
@@ -134,9 +135,14 @@ def assemble_scores(
     byte_lengths = tokeniser.byte_lengths[ids]
     spelling_nats = np.zeros(len(ids))
     if encodings.spellings:
+        if speller is None:
+            count, first = len(encodings.spellings), encodings.spellings[0]
+            raise InklingError(
+                f"The texts hold unknown pieces ({count}, the first {first!r}), but this model has no speller to charge "
+                "them; fit it with one."
+            )
         byte_lengths[unknown] = [len(spelling.encode()) for spelling in encodings.spellings]
-        if speller is not None:
-            spelling_nats[unknown] = speller.nats(encodings.spellings)
+        spelling_nats[unknown] = speller.nats(encodings.spellings)
     return Scores(
         ids=ids,
         nats=nats,

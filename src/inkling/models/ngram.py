@@ -301,33 +301,11 @@ class NGram:
         return self.table.nats(ids, offsets)
 
     def score(self, texts: Sequence[str]) -> Scores:
-        from inkling.models.contracts import Scores
+        from inkling.models.contracts import assemble_scores
 
         encoded = self.tokeniser.encode([self.chain(text) for text in texts])
-        byte_lengths = self.tokeniser.byte_lengths[encoded.ids]
-        spelling_nats = np.zeros(len(encoded.ids))
-        unknown = np.zeros(len(encoded.ids), dtype=np.bool_)
-        if encoded.spellings:
-            if self.speller is None:
-                count, first = len(encoded.spellings), encoded.spellings[0]
-                raise InklingError(
-                    f"The texts hold unknown pieces ({count}, the first {first!r}), but this "
-                    "model has no speller to charge them; fit it with one, or call score_ids to leave them out."
-                )
-            unknown = encoded.ids == self.tokeniser.unknown
-            spelling_nats[unknown] = self.speller.nats(encoded.spellings)
-            byte_lengths[unknown] = [len(spelling.encode()) for spelling in encoded.spellings]
-        return Scores(
-            ids=encoded.ids,
-            nats=self.score_ids(encoded.ids, encoded.offsets),
-            spelling_nats=spelling_nats,
-            unknown=unknown,
-            byte_lengths=byte_lengths,
-            offsets=encoded.offsets,
-            words=np.array([len(text.split()) for text in texts], dtype=np.int64),
-            chars=np.array([len(text) for text in texts], dtype=np.int64),
-            bytes=np.array([len(text.encode()) for text in texts], dtype=np.int64),
-        )
+        nats = self.score_ids(encoded.ids, encoded.offsets)
+        return assemble_scores(texts, encoded, nats, self.tokeniser, self.speller)
 
     def tensors(self) -> dict[str, NDArray[np.generic]]:
         """The whole model but for its config, tokeniser, chain and speller."""

@@ -118,8 +118,8 @@ class Prepared:
         if isinstance(self.objective, ExactLoss):
             return self.objective.loss(parameters, self.held_out)[0], self.held_out.tokens
         model = Bigram(self.sizes, self.objective.plain(parameters), self.tokeniser)
-        table = model.log_probs(torch.arange(self.tokeniser.size)).numpy().reshape(-1)
-        return -float(table[self.held_out.keys] @ self.held_out.values), self.held_out.tokens
+        contexts, ids = np.divmod(self.held_out.keys, self.held_out.size)
+        return float(model.pair_nats(contexts, ids) @ self.held_out.values), self.held_out.tokens
 
 
 def train_bigram(recipe: BigramRecipe, out: Path, say: Say = lambda _: None) -> Iterator[tuple[Run, Step]]:
@@ -268,5 +268,10 @@ def _vectors(recipe: BigramRecipe, tokeniser: Tokeniser, counts: PairCounts, say
     table = load_vectors(Path(resolve(recipe.vectors)))
     words = [tokeniser.piece(token).decode("utf-8", "replace").strip() for token in range(tokeniser.size)]
     rows, found = table.lookup(words)
+    if not found.any():
+        raise InklingError(
+            f"None of the {len(words):,} words of the text has a vector in {recipe.vectors}; give vectors of its "
+            "language, spelled as the text is (perhaps with --normalise lower)."
+        )
     say(f"{int(found.sum()):,} of {len(words):,} words have a vector in {recipe.vectors}; the rest start at zero.")
     return rows
