@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from math import log
 
@@ -27,6 +27,15 @@ from inkling.training.loop import TrainingConfig, TrainingState, train
 Array = NDArray[np.float64]
 SIZE, DIMENSION, HIDDEN = 7, 3, 5
 CLOSE = 1e-10  # relative, as promised
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Small products gain nothing from a second thread, and lose much where the cores are busy."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def small_corpus(seed: int = 0, tokens: int = 60) -> tuple[NDArray[np.int64], NDArray[np.int64], PairCounts]:
@@ -186,16 +195,19 @@ def test_without_dropout_every_step_has_the_same_loss_and_with_it_none_is_judged
     assert dropped.gradient(counts, 0)[0] != plain.gradient(counts, 0)[0]
 
 
-def test_features_are_dropped_at_the_rate_asked_for() -> None:
-    # A context seen once, followed by j: the gradient of W₂ is f (p − y)ᵀ, zero in the rows of dropped features f.
-    size, hidden, steps = 8, 400, 5
-    everywhere = PairCounts(size, np.arange(size * size), np.ones(size * size), np.zeros(size), np.full(size, 1 / size))
-    once = PairCounts(size, np.array([3 * size + 5]), np.ones(1), np.zeros(size), np.full(size, 1 / size))
-    parameters = random_parameters(BigramConfig(4, hidden), size, np.random.default_rng(0))
-    exact = ExactLoss(everywhere, parameters, dropout=0.3)
-    rows = [exact.loss(exact.parameters, once, dropout_step=step)[1]["W2"].abs().sum(1) for step in range(steps)]
-    share = float((torch.stack(rows) == 0).double().mean())
-    assert abs(share - 0.3) < 4 * (0.3 * 0.7 / (steps * hidden)) ** 0.5
+def test_rare_contexts_lose_features_at_the_rate_asked_for_and_common_ones_less() -> None:
+    # The gradient of W₂ from one pair (i, j) is f (p − y)ᵀ, zero in the rows of the features that i has lost.
+    size, hidden, steps, rate = 4, 50, 40, 0.4
+    seen = np.array([0.0, 1.0, 1000.0, 9000.0])
+    keys = np.arange(size) * size
+    corpus = PairCounts(size, keys, seen, np.zeros(size), np.full(size, 1 / size))
+    exact = ExactLoss(corpus, random_parameters(BigramConfig(4, hidden), size, np.random.default_rng(0)), dropout=rate)
+    flat = {**exact.parameters, "W2": torch.zeros(hidden, size), "b2": torch.zeros(size)}  # p = ¼, so p − y is not 0
+    for context, expected in enumerate([rate, rate / 1.001, rate / 2, rate / 10]):
+        once = PairCounts(size, keys[context : context + 1], np.ones(1), np.zeros(size), np.full(size, 1 / size))
+        rows = [exact.loss(flat, once, step)[1]["W2"].abs().sum(1) for step in range(steps)]
+        share = float((torch.stack(rows) == 0).double().mean())
+        assert abs(share - expected) < 4 * (expected * (1 - expected) / (steps * hidden)) ** 0.5, context
 
 
 @settings(deadline=None, max_examples=15)
@@ -242,7 +254,7 @@ def test_features_are_round_at_the_start() -> None:
 # ------------------------------------------------------------------------------------------------ known entropy
 
 
-TRAIN = grammar_text(np.random.default_rng(1), 150_000).splitlines(keepends=True)
+TRAIN = grammar_text(np.random.default_rng(1), 120_000).splitlines(keepends=True)
 TEST = grammar_text(np.random.default_rng(2), 40_000).splitlines(keepends=True)
 
 
@@ -273,7 +285,7 @@ def test_training_on_the_grammar_comes_down_to_its_bigram_entropy_and_not_below(
     assert grammar_bigram_nats() < start_nats < unigram_nats < log(tokeniser.size)
 
     state, softened = TrainingState(exact.parameters), counts.discounted(0.4)
-    config = TrainingConfig(steps=100, rate=0.02)
+    config = TrainingConfig(steps=80, rate=0.02)
     list(train(exact, lambda step: softened, config, state, lambda p: (exact.loss(p, held_out)[0], held_out.tokens)))
     model = Bigram(sizes, exact.plain(state.chosen()), tokeniser)
     scores = model.score(TEST)

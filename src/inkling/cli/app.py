@@ -22,13 +22,13 @@ app = typer.Typer(
     help="""Train, measure and understand small neural text models on the computer you have.
 
     \b
-    First steps:
+    Examples to begin with:
       inkling demo                              see everything at work, in two minutes
       inkling train bigram novel.txt            train a model on your text
       inkling evaluate runs/bigram-novel --on other.txt
       inkling sample runs/bigram-novel
 
-    `inkling COMMAND --help` shows examples.
+    `inkling COMMAND --help` shows more.
     """,
     no_args_is_help=True,
     add_completion=False,

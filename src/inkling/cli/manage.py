@@ -10,8 +10,14 @@ import typer
 
 from inkling.cli.options import Json, print_json
 
-runs = typer.Typer(help="List, show and remove runs.", no_args_is_help=True, rich_markup_mode=None)
-data = typer.Typer(help="Fetch real data sets, only when asked.", no_args_is_help=True, rich_markup_mode=None)
+runs = typer.Typer(
+    help="List, show and remove runs.\n\n\b\nExample:\n  inkling runs list", no_args_is_help=True, rich_markup_mode=None
+)
+data = typer.Typer(
+    help="Fetch real data sets, only when asked.\n\n\b\nExample:\n  inkling data get shakespeare",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 
 Folder = Annotated[str | None, typer.Option("--dir", help="Folder of runs. [default: runs]")]
 
@@ -194,3 +200,25 @@ def path(name: Annotated[str, typer.Argument(help="A name from `inkling data lis
     from inkling.text.catalogue import data_path
 
     typer.echo(data_path(name))
+
+
+@data.command("make")
+def make(
+    kind: Annotated[str, typer.Argument(help="text, reviews or biographies.")],
+    out: Annotated[str, typer.Argument(help="File to write: .txt, or .csv for reviews.")],
+    size: Annotated[int | None, typer.Option(help="Words of text, rows of reviews, people of biographies.")] = None,
+    seed: Annotated[int, typer.Option(help="Decides what is written.")] = 0,
+) -> None:
+    """Generate text to try things on, without a network.
+
+    The text comes from a grammar whose entropy is known exactly, so a model can be held against the truth.
+
+    \b
+    Examples:
+      inkling data make text world.txt
+      inkling data make reviews reviews.csv --size 10000
+    """
+    from inkling.recipes.world import make_world
+
+    for path in make_world(kind, Path(out), size, seed):
+        typer.echo(path)

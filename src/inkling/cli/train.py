@@ -30,7 +30,11 @@ if TYPE_CHECKING:
     from inkling.runs.run import Run
     from inkling.training.loop import Step
 
-app = typer.Typer(help="Train a model on your text.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Train a model on your text.\n\n\b\nExample:\n  inkling train bigram novel.txt",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 
 HeldOut = Annotated[list[str] | None, typer.Option(help="Files to judge by. [default: a tenth of the text]")]
 Vocabulary = Annotated[int | None, typer.Option(help="How many ids; rarer words are spelled out as unknown.")]

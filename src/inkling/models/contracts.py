@@ -9,6 +9,7 @@ its spelling, letter by letter, so no vocabulary wins by being small.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar, overload
@@ -20,6 +21,7 @@ from torch import Tensor
 
 from inkling.errors import InklingError
 from inkling.text.normalise import Chain
+from inkling.text.pieces import count_words
 from inkling.text.tokens import Encodings, Tokeniser
 
 State = TypeVar("State")
@@ -138,11 +140,15 @@ def assemble_scores(
         if speller is None:
             count, first = len(encodings.spellings), encodings.spellings[0]
             raise InklingError(
-                f"The texts hold unknown pieces ({count}, the first {first!r}), but this model has no speller to charge "
-                "them; fit it with one."
+                f"The texts hold unknown pieces ({count}, the first {first!r}), but this model has no speller to "
+                "charge them; fit it with one."
             )
-        byte_lengths[unknown] = [len(spelling.encode()) for spelling in encodings.spellings]
-        spelling_nats[unknown] = speller.nats(encodings.spellings)
+        # Unknown pieces come again and again: each different one is measured once.
+        numbers: defaultdict[str, int] = defaultdict()
+        numbers.default_factory = numbers.__len__  # the next spelling never seen before gets the next number
+        which = np.fromiter(map(numbers.__getitem__, encodings.spellings), np.int64, len(encodings.spellings))
+        byte_lengths[unknown] = np.fromiter(map(len, map(str.encode, numbers)), np.int64, len(numbers))[which]
+        spelling_nats[unknown] = speller.nats(list(numbers))[which]
     return Scores(
         ids=ids,
         nats=nats,
@@ -150,7 +156,7 @@ def assemble_scores(
         unknown=unknown,
         byte_lengths=byte_lengths,
         offsets=encodings.offsets,
-        words=np.array([len(text.split()) for text in texts], np.int64),
-        chars=np.array([len(text) for text in texts], np.int64),
-        bytes=np.array([len(text) if text.isascii() else len(text.encode()) for text in texts], np.int64),
+        words=count_words(texts),
+        chars=np.fromiter(map(len, texts), np.int64, len(texts)),
+        bytes=np.fromiter(map(len, map(str.encode, texts)), np.int64, len(texts)),
     )

@@ -16,9 +16,10 @@ worse here, because that symbol is also the end of a line.) Discounts come from 
 Where a text is too small to estimate them, "modified" falls back to "single", and "single" to one half.
 
 The n-grams are a trie in sorted arrays: the node of (w_1 … w_k) is the place of the key node(w_1 … w_{k−1})·V + w_k
-among the keys of level k; level 1 holds all V tokens. The node that ends at token i thus costs one binary search per
-order, from the node that ends at token i − 1, for a whole corpus at once. Each node keeps its finished probability
-and its λ, so nothing is recomputed when a text is scored.
+among the keys of level k; level 1 holds all V tokens. The node that ends at token i thus costs one search per order,
+from the node that ends at token i − 1, for a whole corpus at once (key_index.py; where there is no node the place is
+−1, and the keys below it are negative and so never found). Each node keeps its finished probability and its λ, so
+nothing is recomputed when a text is scored.
 
 Kneser and Ney (1995), "Improved backing-off for m-gram language modeling"; Chen and Goodman (1999), "An empirical
 study of smoothing techniques for language modeling". Left out: pruning, quantised probabilities, ARPA files.
@@ -28,12 +29,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from inkling.errors import InklingError, UsageError
+from inkling.models.key_index import KeyIndex, search
 from inkling.text.normalise import Chain
 from inkling.text.tokens import Encodings, Tokeniser
 
@@ -161,7 +164,7 @@ class KneserNey:
         suffixes = [np.zeros(size, dtype=np.int64)]  # node of each n-gram without its first token
         for level in range(1, order):
             parents, tokens = np.divmod(keys[level], size)
-            suffixes.append(_find(keys[level - 1], suffixes[-1][parents] * size + tokens))
+            suffixes.append(search(keys[level - 1], suffixes[-1][parents] * size + tokens))
         lower: Floats = np.full(1, 1 / size)
         probs: list[Floats] = []
         backoffs: list[Floats] = []
@@ -183,6 +186,10 @@ class KneserNey:
                 backoffs.append(np.append(backoff, 1.0))
         return cls(size, begin, keys, probs, backoffs)
 
+    @cached_property
+    def _indices(self) -> list[KeyIndex]:
+        return [KeyIndex(keys) for keys in self.keys]
+
     def nats(self, ids: NDArray[np.integer], offsets: Ints) -> Floats:
         """What each token costs; text i is `ids[offsets[i]:offsets[i + 1]]`."""
         padded = Padded.lay(ids, offsets, self.order, self.begin)
@@ -191,7 +198,7 @@ class KneserNey:
         chances = self.probs[0][padded.stream[padded.real]]
         for level in range(1, self.order):
             contexts = nodes[:-1]
-            nodes = np.append(-1, _find(self.keys[level], contexts * self.size + padded.stream[1:]))
+            nodes = np.append(-1, self._indices[level].find(contexts * self.size + padded.stream[1:]))
             mine = nodes[padded.real]
             backed_off = self.backoffs[level - 1][contexts[padded.real - 1]] * chances
             chances = np.where(mine >= 0, self.probs[level][mine], backed_off)
@@ -203,7 +210,7 @@ class KneserNey:
         for level in range(1, min(self.order, len(context) + 1)):
             node = context[-level]
             for depth in range(1, level):
-                node = int(_find(self.keys[depth], np.array([node * self.size + context[depth - level]]))[0])
+                node = int(search(self.keys[depth], np.array([node * self.size + context[depth - level]]))[0])
             if node >= 0:
                 chances *= self.backoffs[level - 1][node]
                 first, last = np.searchsorted(self.keys[level], [node * self.size, (node + 1) * self.size])
@@ -360,12 +367,6 @@ def _unique(keys: Ints, bound: int) -> tuple[Ints, Ints]:
     present[keys] = True
     places = np.cumsum(present, dtype=np.int32)
     return np.flatnonzero(present), places[keys].astype(np.int64) - 1
-
-
-def _find(keys: Ints, wanted: Ints) -> Ints:
-    """Place of each wanted key, −1 where there is none (so also under a parent of −1, whose keys are negative)."""
-    places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return np.where(keys[places] == wanted, places, -1)
 
 
 def _sums(places: Ints, values: Floats, length: int) -> Ints:

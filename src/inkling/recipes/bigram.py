@@ -55,7 +55,7 @@ class BigramRecipe(TextConfig):
     steps: int = 0
     rate: float = 0.0
     batch: int = 50  # pairs a step, for sgd
-    patience: int = 8
+    patience: int = 0  # evaluations without improvement before stopping; 0: all steps, and the best are kept
     minutes: float = 0.0  # at most; zero: no limit
     seed: int = 0
 

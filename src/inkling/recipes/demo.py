@@ -124,7 +124,8 @@ def _samples(run: Run, seed: int) -> list[Exhibit]:
     for temperature, reads in ((0.6, "careful"), (1.0, "as it learned")):
         drawn = sample(model, SamplingConfig(temperature, tokens=60), np.random.default_rng(seed))
         text = b"".join(token.text for token in drawn).decode("utf-8", "replace")
-        found.append(Prose(text.strip("\n"), f"The bigram model writes ({reads}, temperature {temperature:g})", True))
+        lines = "\n".join(line for line in text.split("\n") if line.strip())
+        found.append(Prose(lines, f"The bigram model writes ({reads}, temperature {temperature:g})", True))
     return found
 
 

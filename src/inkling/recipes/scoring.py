@@ -4,12 +4,12 @@ A row's cost is that of its tokens and of the spelling of its unknown words. `fi
 bits per byte of every row (eight bytes each are kept, figure and size), once to write the rows below the limit.
 
 A result file appears under its name only when it is complete. Parquet cannot be written row by row, so its rows lie in
-a file of JSON lines until the end, when they are turned over in one go.
+a file of JSON lines until the end, when they are turned over in one go (from a mapped file, whose pages count as memory
+used but can be taken back).
 """
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import sys
@@ -135,11 +135,9 @@ class ScoreWriter:
         counted = (scores.nats, scores.tokens, scores.unknown, scores.bytes, scores.bits_per_byte)
         columns: list[list[Any]] = [numbers, *(values.tolist() for values in counted)]
         if self.several_files:
-            columns.insert(0, [self._quoted(row.source) for row in rows])
+            quoted = _quoted if self.is_csv else json.dumps
+            columns.insert(0, [quoted(row.source) for row in rows])
         self.file.write("".join([self.pattern % row for row in zip(*columns, strict=True)]))
-
-    def _quoted(self, name: str) -> str:
-        return '"' + name.replace('"', '""') + '"' if self.is_csv else json.dumps(name)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -284,16 +282,16 @@ class RowWriter:
         self.result = ResultFile(path, (".txt", ".jsonl", ".csv", ".parquet"))
         self.file = self.result.file
         self.kind = path.suffix
-        self.table = csv.writer(self.file, lineterminator="\n") if self.kind == ".csv" else None
-        if self.table:
-            self.table.writerow(["text", "label", "bits_per_byte"])
+        if self.kind == ".csv":
+            self.file.write("text,label,bits_per_byte\n")
 
     def __enter__(self) -> Self:
         return self
 
     def write(self, rows: Sequence[tuple[Row, float]]) -> None:
-        if self.table:
-            self.table.writerows((row.text, row.label or "", f"{bits:.6f}") for row, bits in rows)
+        if self.kind == ".csv":
+            lines = (f"{_quoted(row.text)},{_quoted(row.label or '')},{bits:.9g}\n" for row, bits in rows)
+            self.file.write("".join(lines))
         elif self.kind == ".txt":
             for row, _ in rows:
                 if "\n" in row.text:
@@ -315,6 +313,11 @@ class RowWriter:
                 self.result.close({"text": str, "label": str, "bits_per_byte": float})
         finally:
             self.result.discard()
+
+
+def _quoted(text: str) -> str:
+    """A field of a CSV file. The csv module leaves a lone "\\r" without quotes, and readers end the row there."""
+    return '"' + text.replace('"', '""') + '"'
 
 
 def _short(text: str, at_most: int = 70) -> str:

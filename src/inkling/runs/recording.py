@@ -31,8 +31,7 @@ class Recorder:
     _tokens: float = field(default=0.0, init=False)
 
     def record(self, steps: Iterator[Step]) -> Iterator[Step]:
-        """Passes the steps on, writing them down. Ctrl-C saves where it stands and is raised again, and so does a caller
-        that takes no more steps."""
+        """Passes the steps on, writing them down. Ctrl-C, or a caller who takes no more, saves what there is."""
         saved, logged = time.monotonic(), self.state.step
         try:
             for step in steps:
@@ -47,7 +46,7 @@ class Recorder:
                         saved = time.monotonic()
                 yield step
         except (KeyboardInterrupt, GeneratorExit):
-            # Only between steps, and where a group has been logged: from anywhere else, going on would give other lines.
+            # Only between steps and where a group was logged: from anywhere else, going on would log other lines.
             if self.state.settled and self.state.step == logged:
                 self.save()
             self.run.update(state="interrupted")

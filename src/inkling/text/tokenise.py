@@ -5,20 +5,7 @@
     byte        the 256 bytes of UTF-8
     bpe         bytes, and pairs of them merged in the order of their frequency inside pieces (Sennrich et al., 2016)
 
-A piece, when text is cut into `words`, is the first of these that fits:
-
-    ␣?letters        letters and combining marks, with the one space before them
-    ␣?other          anything else that is not white space, with marks
-    ␣?digits         numbers of any script, with marks
-    one character    with its marks, in scripts that set no spaces between words (Han, kana, Thai, Lao, Khmer, …)
-    line end         "\\n" with the white space before it: "\\n", " \\n", "\\r\\n"
-    white space      a run, less its last space if the next piece takes that
-
-Text that is tokenised already (Penn Treebank) is cut at `spaces`: ␣?non-white-space, line end, white space.
-
-Both are one regular expression that spells out its character classes, because Python and the tokenizers library know
-different versions of Unicode. It is saved in `tokenizer.json`, so both cut alike, and a later Python cuts as the one
-that trained did. A character that was unassigned then counts as `other`.
+What a piece is, and the regular expression that finds it, stands in pieces.py.
 
 What a saved tokeniser is can be read off its `tokenizer.json`, whose format allows no keys of our own. `begin` is the
 commonest piece that ends in "\\n". Lone surrogates have no UTF-8 and are refused; no UTF-8 file can contain one.
@@ -33,116 +20,30 @@ import difflib
 import json
 import os
 import re
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from inkling.errors import InklingError, UsageError
+from inkling.text.pieces import Cutter
+from inkling.text.pieces import Pieces as Pieces  # part of this module's face, as is the next
+from inkling.text.pieces import piece_pattern as piece_pattern
 from inkling.text.tokens import Encodings, Tokeniser
+from inkling.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import tokenizers
 
-Pieces = Literal["words", "spaces"]
 KINDS = ("word", "character", "byte", "bpe")
 UNKNOWN = "<unknown>"  # how the unknown id is shown; never a piece
 COUNTED_PIECES = 5_000_000  # of the training text, at most; see `count_pieces`
 
-_WHITE = "\t\x0b\x0c\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"  # str.isspace, less "\n"
-_SPACES_PATTERN = f" ?[^\n{_WHITE}]+|[{_WHITE}]*\n|[{_WHITE}]+(?= [^\n{_WHITE}])|[{_WHITE}]+"
 _CHARACTER_PATTERN = r"[\s\S]"
-
-_UNSPACED_SCRIPTS = (
-    (0x0E00, 0x0EFF),  # Thai, Lao
-    (0x1000, 0x109F),  # Myanmar
-    (0x1780, 0x17FF),  # Khmer
-    (0x1950, 0x19FF),  # Tai Le, New Tai Lue, Khmer symbols
-    (0x1A20, 0x1AAF),  # Tai Tham
-    (0x1B00, 0x1B7F),  # Balinese
-    (0x2E80, 0x312F),  # radicals, 々, 〇, Hiragana, Katakana, Bopomofo
-    (0x31A0, 0x31FF),  # more Bopomofo, strokes, small Katakana
-    (0x3400, 0x4DBF),  # Han
-    (0x4E00, 0xA4CF),  # Han, Yi
-    (0xA980, 0xA9FF),  # Javanese, more Myanmar
-    (0xAA60, 0xAADF),  # more Myanmar, Tai Viet
-    (0xF900, 0xFAFF),  # Han
-    (0xFF66, 0xFF9F),  # half-width Katakana
-    (0x16FE0, 0x18DFF),  # Tangut, Khitan
-    (0x1AFF0, 0x1B2FF),  # kana, Nushu
-    (0x20000, 0x3FFFF),  # Han
-)
-
-
-@cache
-def piece_pattern(pieces: Pieces) -> str:
-    """The regular expression that cuts a text into pieces, for Python's `re` and for Oniguruma alike."""
-    if pieces == "spaces":
-        return _SPACES_PATTERN
-    unspaced = {code for first, last in _UNSPACED_SCRIPTS for code in range(first, last + 1)}
-    codes: dict[str, list[int]] = {"letter": [], "mark": [0x200C, 0x200D], "digit": [], "unspaced": []}
-    # Above plane 3 only the variation selectors are marks; the two joiners behave as marks (Unicode Annex 29).
-    for code in (*range(0x40000), *range(0xE0000, 0xE0200)):
-        category = unicodedata.category(chr(code))
-        if category[0] == "M":
-            codes["mark"].append(code)
-        elif code in unspaced and (category[0] == "L" or category == "Nl"):
-            codes["unspaced"].append(code)
-        elif category[0] == "L":
-            codes["letter"].append(code)
-        elif category[0] == "N":
-            codes["digit"].append(code)
-    names = ("letter", "mark", "digit", "unspaced")
-    letter, mark, digit, single = (_character_class(codes[name]) for name in names)
-    low_letter, low_mark, low_digit, low_single = (
-        _character_class([code for code in codes[name] if code < 0x10000]) for name in names
-    )
-    high = "\U00010000-\U0010ffff"
-
-    # Python's `re` looks up a character below U+10000 in a table, but walks through the ranges above one by one. So the
-    # first alternatives repeat later ones for the low characters alone. Their look-ahead hands over to the later ones
-    # whenever a character follows that might still belong to the piece.
-    low = (
-        f" ?[{low_letter}{low_mark}]+(?![{low_letter}{low_mark}{high}])",
-        f" ?[^\n{_WHITE}{low_letter}{low_mark}{low_digit}{low_single}{high}]"
-        f"[^\n{_WHITE}{low_letter}{low_digit}{low_single}{high}]*(?![^\n{_WHITE}{low_letter}{low_digit}{low_single}])",
-        "[ \t\r]*\n",
-        f" ?[{low_digit}]+[{low_mark}]*(?![{low_digit}{low_mark}{high}])",
-        f"[{low_single}][{low_mark}]*(?![{low_mark}{high}])",
-        f"[{_WHITE}]+(?=[{low_single}])",
-        f"[{_WHITE}]+(?= [^\n{_WHITE}{low_single}{high}])",
-    )
-    whole = (
-        f" ?[{letter}{mark}]+",
-        f" ?[^\n{_WHITE}{letter}{mark}{digit}{single}][^\n{_WHITE}{letter}{digit}{single}]*",
-        f" ?[{digit}]+[{mark}]*",
-        f"[{single}][{mark}]*",
-        f"[{_WHITE}]*\n",
-        f"[{_WHITE}]+(?= [^\n{_WHITE}{single}])",
-        f"[{_WHITE}]+",
-    )
-    return "|".join(low + whole)
-
-
-def _character_class(codes: list[int]) -> str:
-    """The inside of [...] for these code points, as ranges."""
-    ranges: list[list[int]] = []
-    for code in sorted(codes):
-        if ranges and ranges[-1][1] == code - 1:
-            ranges[-1][1] = code
-        else:
-            ranges.append([code, code])
-    return "".join(chr(first) if first == last else f"{chr(first)}-{chr(last)}" for first, last in ranges)
-
-
-class _IdOrUnknown(dict[str, int]):
-    def __missing__(self, piece: str) -> int:
-        return 0
 
 
 @dataclass(frozen=True)
@@ -167,26 +68,21 @@ class WordTokeniser:
         return _lengths(self.piece, self.size)
 
     @cached_property
-    def _ids(self) -> _IdOrUnknown:
-        return _IdOrUnknown((piece, i) for i, piece in enumerate(self.pieces) if i)
+    def _cutter(self) -> Cutter:
+        return Cutter(self.pattern)
 
     @cached_property
-    def _find(self) -> Callable[[str], list[str]]:
-        return re.compile(self.pattern).findall
+    def _vocabulary(self) -> Vocabulary:
+        return Vocabulary([self.piece(i) for i in range(self.size)])
 
     def encode(self, texts: Sequence[str]) -> Encodings:
-        find, lookup = self._find, self._ids.__getitem__
-        parts: list[NDArray[np.int32]] = []
-        spellings: list[str] = []
-        lengths = np.zeros(len(texts), dtype=np.int64)
-        for i, text in enumerate(texts):
-            for lines in _blocks_of_lines(text):
-                pieces = find(lines)
-                ids = np.fromiter(map(lookup, pieces), np.int32, len(pieces))
-                spellings += [pieces[j] for j in np.flatnonzero(ids == 0).tolist()]
-                parts.append(ids)
-                lengths[i] += len(ids)
-        return Encodings(_joined(parts), _offsets(lengths), tuple(spellings))
+        cuts = self._cutter.cut([_utf8(text) for text in texts])
+        ids = self._vocabulary.ids(cuts.raw, cuts.starts)
+        unknown = np.flatnonzero(ids == 0)
+        starts, ends = cuts.starts[unknown], np.append(cuts.starts, len(cuts.raw))[unknown + 1]
+        raw = cuts.raw
+        spellings = tuple([raw[start:end].decode() for start, end in zip(starts.tolist(), ends.tolist(), strict=True)])
+        return Encodings(ids, cuts.offsets, spellings)
 
     def decode(self, ids: Sequence[int] | NDArray[np.int32], spellings: Sequence[str] = ()) -> str:
         return _spell(self.pieces, ids, spellings)

@@ -94,7 +94,7 @@ class TrainingState:
     parameters: Parameters
     step: int = 0
     seconds: float = 0.0
-    moments: dict[str, Tensor] = field(default_factory=dict)  # of the optimiser: "parameter.name"
+    moments: dict[str, Tensor] = field(default_factory=dict)  # of Adam: "parameter.mean" and "parameter.square"
     best: Parameters = field(default_factory=dict)
     best_nats: float = math.inf
     stale: int = 0  # evaluations since the best one
@@ -145,12 +145,9 @@ def train(
 
     `validate` gives the sum of nats over held-out text and its tokens, for the parameters it is handed.
     """
-    optimiser = _optimiser(config, state)
     started = time.perf_counter() - state.seconds
     while not state.finished:
         rate = config.rate_at(state.step)
-        for group in optimiser.param_groups:
-            group["lr"] = rate
         nats, tokens = objective.gradient(batches(state.step), state.step)
         if not math.isfinite(nats):
             raise InklingError(
@@ -161,8 +158,7 @@ def train(
             assert parameter.grad is not None
             parameter.grad.div_(tokens)
         state.settled = False
-        optimiser.step()
-        state.moments = _moments(optimiser, state.parameters)
+        _descend(config, state, rate)
         state.step += 1
 
         held_out, best = None, False
@@ -184,25 +180,21 @@ def train(
         yield Step(state.step, nats, tokens, rate, state.seconds, held_out, best)
 
 
-def _optimiser(config: TrainingConfig, state: TrainingState) -> torch.optim.Optimizer:
-    parameters = list(state.parameters.values())
-    optimiser: torch.optim.Optimizer
-    if config.optimiser == "sgd":
-        optimiser = torch.optim.SGD(parameters, lr=config.rate)
-    else:
-        optimiser = torch.optim.Adam(parameters, lr=config.rate, betas=(0.9, 0.99))
+def _descend(config: TrainingConfig, state: TrainingState, rate: float) -> None:
+    """One step downhill, in place: plain, or Adam (Kingma and Ba 2015, algorithm 1, with β = 0.9 and 0.99).
+
+    By hand, because making an optimiser of torch's imports its compiler, which takes longer than a small training.
+    """
+    taken = state.step + 1
     for name, parameter in state.parameters.items():
-        prefix = f"{name}."
-        kept = {key.removeprefix(prefix): v.clone() for key, v in state.moments.items() if key.startswith(prefix)}
-        if kept:
-            optimiser.state[parameter] = kept
-    return optimiser
-
-
-def _moments(optimiser: torch.optim.Optimizer, parameters: Parameters) -> dict[str, Tensor]:
-    return {
-        f"{name}.{key}": value
-        for name, parameter in parameters.items()
-        for key, value in optimiser.state[parameter].items()
-        if isinstance(value, Tensor)
-    }
+        assert parameter.grad is not None
+        gradient, value = parameter.grad, parameter.data
+        if config.optimiser == "sgd":
+            value.add_(gradient, alpha=-rate)
+            continue
+        mean = state.moments.setdefault(f"{name}.mean", torch.zeros_like(value))
+        square = state.moments.setdefault(f"{name}.square", torch.zeros_like(value))
+        mean.lerp_(gradient, 0.1)
+        square.mul_(0.99).addcmul_(gradient, gradient, value=0.01)
+        scale = (square / (1 - 0.99**taken)).sqrt_().add_(1e-8)
+        value.addcdiv_(mean, scale, value=-rate / (1 - 0.9**taken))

@@ -1,0 +1,405 @@
+"""A training that is killed at any moment leaves a run that loads and that goes on to the same bits, or no run.
+
+Two ways to choose the moment. At random: `kill -9` after a random time, often several times in the life of one run.
+One by one: the process dies before the n-th system call that touches a disk, for every n, while a run is made, while
+its last checkpoint is written and it is finished, and while it is resumed. strace does that where it may be used; where
+not, Python's own audit events (and fsync, which has none) stand in for system calls.
+
+This file is also a program: everything is imported once, and each training is a fork of it, which takes no time.
+What is compared: `model.safetensors` to the byte, `metrics.jsonl` but for the seconds.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+
+import numpy as np
+import pytest
+
+if TYPE_CHECKING:
+    from inkling.runs.run import Run
+    from inkling.training.loop import TrainingState
+
+Way = Literal["strace", "audit"]
+CALLS = ",".join(
+    f"?{name}"
+    for name in (
+        *(
+            "openat",
+            "open",
+            "creat",
+            "write",
+            "pwrite64",
+            "writev",
+            "ftruncate",
+            "fsync",
+            "fdatasync",
+            "sync_file_range",
+        ),
+        *("rename", "renameat", "renameat2", "mkdir", "mkdirat", "unlink", "unlinkat", "rmdir", "link", "symlink"),
+    )
+)
+EVENTS = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.truncate")
+PHASES = ("create", "finish", "resume")
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and kill")
+
+
+def run_this_file(*arguments: str) -> Any:
+    ended = subprocess.run(
+        [sys.executable, __file__, *arguments],
+        env=os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    print(ended.stdout)  # noqa: T201 - shown by pytest when a check fails, and with -rP always
+    return json.loads(ended.stdout)
+
+
+def check_kills(found: Any, kills: int) -> None:
+    assert found["kills"] == kills
+    assert found["unloadable"] == []
+    assert found["different"] == []
+    assert found["leftovers"] == []
+
+
+def test_five_kills_at_random_moments_lose_nothing(tmp_path: Path) -> None:
+    check_kills(run_this_file("kills", str(tmp_path), "5", "1"), 5)
+
+
+@pytest.mark.slow
+def test_fifty_kills_at_random_moments_lose_nothing(tmp_path: Path) -> None:
+    found = run_this_file("kills", str(tmp_path), "50", "2")
+    check_kills(found, 50)
+    assert found["while running"] >= 20  # or the moments were badly chosen
+
+
+def test_a_death_before_some_of_the_writes_loses_nothing(tmp_path: Path) -> None:
+    found = run_this_file("deaths", str(tmp_path), "audit", "15")
+    assert min(found["calls"][phase] for phase in PHASES) >= 5
+    check_kills(found, sum(-(-found["calls"][phase] // 15) for phase in PHASES))
+
+
+@pytest.mark.slow
+def test_a_death_before_each_system_call_loses_nothing(tmp_path: Path) -> None:
+    found = run_this_file("deaths", str(tmp_path), "strace", "1")
+    assert min(found["calls"][phase] for phase in PHASES) >= 5
+    check_kills(found, sum(found["calls"].values()))
+
+
+# ------------------------------------------------------------------------------------------ the program
+
+
+class Lab:
+    """A text, the recipe of a training of `steps` steps with a checkpoint after each, and an undisturbed run of it."""
+
+    def __init__(self, folder: Path, steps: int) -> None:
+        from inkling.recipes.bigram import BigramRecipe
+        from inkling.text.grammar import grammar_text
+
+        self.folder = folder
+        self.text = grammar_text(np.random.default_rng(7), 1000)
+        (folder / "text.txt").write_text(self.text, encoding="utf-8")
+        self.recipe = BigramRecipe(
+            files=(str(folder / "text.txt"),), vocabulary=100, dimension=6, hidden=6, patience=0, steps=steps
+        )
+        self.reference = folder / "reference"
+        started = time.monotonic()
+        assert self.finish(self.reference) == 0
+        self.full_seconds = time.monotonic() - started
+        self.kills: Counter[str] = Counter()
+        self.unloadable: list[str] = []
+        self.different: list[str] = []
+        self.leftovers: list[str] = []
+
+    def begin(self, run: Path) -> Any:
+        from inkling.recipes.bigram import resume_bigram, train_bigram
+        from inkling.runs.run import Run
+
+        return resume_bigram(Run.open(run)) if run.exists() else train_bigram(self.recipe, run)
+
+    def go_on(self, run: Path) -> None:
+        """What a user does after a crash: resume if there is a run, else train."""
+        if not (run / "manifest.json").exists():
+            for _ in self.begin(run):
+                pass
+
+    def finish(self, run: Path) -> int:
+        return wait_for(fork(lambda: self.go_on(run)))
+
+    def use(self, run: Path) -> None:
+        import inkling
+
+        scores = inkling.load(run).score(self.text.splitlines(keepends=True)[:20])
+        assert np.isfinite(scores.nats).all()
+
+    def check(self, run: Path, moment: str) -> None:
+        """After a death: the run loads, if it is there."""
+        if run.exists() and wait_for(fork(lambda: self.use(run))) != 0:
+            self.unloadable.append(moment)
+
+    def check_end(self, run: Path, moment: str) -> None:
+        """It goes on to the same bits, nothing is left lying about, and it makes room for the next."""
+        if self.finish(run) != 0 or outcome(run) != outcome(self.reference):
+            self.different.append(moment)
+        self.leftovers += [f"{moment}: {p}" for p in self.folder.rglob(".writing-*")]
+        shutil.rmtree(run, ignore_errors=True)
+
+    def report(self) -> dict[str, Any]:
+        return {"unloadable": self.unloadable, "different": self.different, "leftovers": self.leftovers, **self.kills}
+
+
+def outcome(run: Path) -> tuple[bytes, list[Any]]:
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    return (run / "model.safetensors").read_bytes(), [{**row, "seconds": None} for row in rows]
+
+
+def fork(work: Callable[[], None]) -> int:
+    process = os.fork()
+    if process:
+        return process
+    try:
+        work()
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
+
+
+def wait_for(process: int) -> int:
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+
+
+def kill_at_random(folder: Path, kills: int, seed: int) -> dict[str, Any]:
+    lab = Lab(folder, steps=60)
+    generator = np.random.default_rng(seed)
+    lives = 0
+    while lab.kills["kills"] < kills:
+        run, lives = folder / f"run-{lives}", lives + 1
+        while lab.kills["kills"] < kills:
+            process = fork(functools.partial(lab.go_on, run))
+            time.sleep(generator.uniform(0, lab.full_seconds))  # the moment is what is tested
+            os.kill(process, signal.SIGKILL)
+            if wait_for(process) == 0:
+                lab.kills["ended before the kill"] += 1
+                break
+            lab.kills["kills"] += 1
+            finished = (run / "manifest.json").exists()
+            lab.kills["after the end" if finished else "while running" if run.exists() else "before the run"] += 1
+            lab.check(run, f"kill {lab.kills['kills']}")
+            if generator.random() < 0.5:  # else the resumed run is killed, too
+                break
+        lab.check_end(run, f"life {lives}")
+    return {**lab.report(), "lives": lives, "full_seconds": round(lab.full_seconds, 3)}
+
+
+# ------------------------------------------------------------------------------------------ death by count
+
+
+class Gate:
+    """Where a training stands still until whoever counts is ready. What comes after it is counted."""
+
+    def __init__(self) -> None:
+        self.ready, self.open = os.pipe(), os.pipe()
+
+    def stand(self) -> None:
+        os.write(self.ready[1], b".")
+        os.read(self.open[0], 1)
+
+    def wait_until_it_stands(self) -> None:
+        os.read(self.ready[0], 1)
+
+    def let_go(self) -> None:
+        os.write(self.open[1], b".")
+
+    def close(self) -> None:
+        for handle in (*self.ready, *self.open):
+            os.close(handle)
+
+
+def perform(lab: Lab, phase: str, run: Path, stand: Callable[[], None]) -> NoReturn:
+    """One phase of a training: comes to the gate, does what is to be interrupted, and dies."""
+    from inkling.recipes import bigram
+    from inkling.runs import files
+
+    if phase == "finish":
+        training = lab.begin(run)
+        for _ in range(lab.recipe.steps - 1):
+            next(training)
+        stand()
+        for _ in training:
+            pass
+        os._exit(0)
+    write_folder, sweep, restore = files.write_folder, files.sweep, bigram.restore
+
+    def write_folder_and_die(path: Path, content: Mapping[str, bytes]) -> None:
+        stand()
+        write_folder(path, content)
+        os._exit(0)
+
+    def sweep_behind_the_gate(folder: Path) -> None:
+        files.sweep = sweep
+        stand()
+        sweep(folder)
+
+    def restore_and_die(opened: Run, state: TrainingState) -> None:
+        restore(opened, state)
+        os._exit(0)
+
+    if phase == "create":
+        files.write_folder = write_folder_and_die
+    else:
+        files.sweep = sweep_behind_the_gate
+        bigram.restore = restore_and_die
+    next(lab.begin(run))
+    os._exit(1)
+
+
+def stop_early(lab: Lab, run: Path) -> None:
+    """A run that stands one step before its end, as a kill leaves it."""
+
+    def work() -> None:
+        training = lab.begin(run)
+        for _ in range(lab.recipe.steps - 1):
+            next(training)
+        os._exit(0)
+
+    assert wait_for(fork(work)) == 0
+
+
+def die_by_audit(lab: Lab, phase: str, run: Path, when: int) -> int:
+    """Dies before the `when`-th event, or with `when` 0 gives back how many there are."""
+    counter, told = os.pipe()
+
+    def work() -> None:
+        count = 0
+        counting = False
+
+        def tick() -> None:
+            nonlocal count
+            count += counting
+            if counting:
+                os.write(told, b".")
+            if when and count == when:
+                os._exit(9)
+
+        def hook(event: str, arguments: Any) -> None:
+            if event in EVENTS:
+                tick()
+
+        fsync = os.fsync
+
+        def counted_fsync(handle: int) -> None:
+            tick()
+            fsync(handle)
+
+        def stand() -> None:
+            nonlocal counting
+            counting = True
+
+        sys.addaudithook(hook)
+        os.fsync = counted_fsync
+        perform(lab, phase, run, stand)
+
+    code = wait_for(fork(work))
+    os.close(told)
+    events = len(os.read(counter, 1 << 16))
+    os.close(counter)
+    if not when:
+        assert code == 0
+        return events
+    assert code == 9
+    return when
+
+
+def die_by_strace(lab: Lab, phase: str, run: Path, when: int) -> int:
+    """The same, before the `when`-th system call that touches a disk."""
+    gate = Gate()
+    process = fork(lambda: perform(lab, phase, run, gate.stand))
+    gate.wait_until_it_stands()
+    log = lab.folder / "strace.log"
+    command = ["strace", "-f", "-o", str(log), "-e", f"trace={CALLS}", "-p", str(process)]
+    if when:
+        command += ["-e", f"inject={CALLS}:signal=KILL:when={when}"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as tracer:
+        assert tracer.stderr is not None
+        said = tracer.stderr.readline()
+        gate.let_go()
+        code = wait_for(process)
+        said += tracer.stderr.read()
+    gate.close()
+    if "attached" not in said:
+        raise PermissionError(said)
+    if not when:
+        assert code == 0
+        return len(re.findall(r"^\d+ +[a-z_0-9]+\(", log.read_text(encoding="utf-8"), re.MULTILINE))
+    assert code == -signal.SIGKILL, code
+    return when
+
+
+def strace_works(lab: Lab) -> bool:
+    run = lab.folder / "tried"
+    try:
+        return shutil.which("strace") is not None and die_by_strace(lab, "create", run, 0) > 0
+    except PermissionError:
+        return False
+    finally:
+        shutil.rmtree(run, ignore_errors=True)
+
+
+def die_everywhere(folder: Path, way: Way, every: int) -> dict[str, Any]:
+    lab = Lab(folder, steps=3)
+    if way == "strace" and not strace_works(lab):
+        way = "audit"
+    die = die_by_strace if way == "strace" else die_by_audit
+    run, calls = folder / "run", {}
+    for phase in PHASES:
+        if phase == "resume":
+            stop_early(lab, run)
+        calls[phase] = die(lab, phase, run, 0)
+        shutil.rmtree(run)
+        for when in range(1, calls[phase] + 1, every):
+            if phase == "resume":
+                stop_early(lab, run)
+            die(lab, phase, run, when)
+            lab.kills["kills"] += 1
+            lab.check(run, f"{phase} {when}")
+            lab.check_end(run, f"{phase} {when}")
+    return {**lab.report(), "way": way, "calls": calls}
+
+
+def work(arguments: list[str]) -> None:
+    import torch
+
+    import inkling  # noqa: F401
+    from inkling.recipes import bigram
+    from inkling.runs import loading  # noqa: F401
+    from inkling.runs.recording import Recorder
+
+    torch.set_num_threads(1)  # a fork has no threads but its own
+    bigram.Recorder = functools.partial(Recorder, save_every_seconds=0.0)  # type: ignore[misc,assignment]
+    job, folder, third, fourth = arguments
+    if job == "kills":
+        found = kill_at_random(Path(folder), int(third), int(fourth))
+    else:
+        found = die_everywhere(Path(folder), "strace" if third == "strace" else "audit", int(fourth))
+    sys.stdout.write(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    work(sys.argv[1:])

@@ -1,0 +1,325 @@
+"""One suite for every language model: what a score is, and that nothing changes it that should not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import inkling
+from inkling.errors import InklingError
+from inkling.models import bigram
+from inkling.models.bigram import Bigram, BigramConfig, random_parameters, spectral_vectors
+from inkling.models.contracts import LanguageModel, Scores, TokenScores
+from inkling.models.ngram import NGram, NGramConfig
+from inkling.models.pairs import count_pairs
+from inkling.models.spelling import Speller
+from inkling.runs.loading import constant_files, dump_arrays
+from inkling.runs.recording import dump
+from inkling.runs.run import Checkpoint, Run
+from inkling.text.grammar import grammar_text
+from inkling.text.normalise import Chain
+from inkling.text.tokenise import train_tokeniser
+from inkling.text.tokens import Tokeniser
+
+LINES = grammar_text(np.random.default_rng(7), 3000).splitlines(keepends=True)
+LINES += ["Straße — naïve café, “quoted” 東京 🦑!\n", "\tTabs  and   runs of spaces \n", "\n"]
+Model = Bigram | NGram
+
+
+def spelled(tokeniser: Tokeniser) -> Speller:
+    return Speller.fit(tokeniser.encode(LINES).spellings, tokeniser)
+
+
+def neural(vocabulary: int) -> Bigram:
+    tokeniser = train_tokeniser("word", [LINES], vocabulary)
+    counts = count_pairs([tokeniser.encode(LINES)], tokeniser.size, tokeniser.begin)
+    sizes = BigramConfig(dimension=6, hidden=10)
+    vectors = spectral_vectors(counts, sizes.dimension)
+    parameters = random_parameters(sizes, tokeniser.size, np.random.default_rng(0), vectors)
+    return Bigram(sizes, parameters, tokeniser, Chain(), spelled(tokeniser))
+
+
+def counted(kind: str, order: int, vocabulary: int | None = None, chain: str = "none") -> NGram:
+    cleaner = Chain.parse(chain)
+    lines = [cleaner(line) for line in LINES]
+    tokeniser = train_tokeniser(kind, [lines], vocabulary)
+    speller = Speller.fit(tokeniser.encode(lines).spellings, tokeniser)
+    return NGram.fit([tokeniser.encode(lines)], tokeniser, NGramConfig(order), cleaner, speller)
+
+
+MAKERS: dict[str, Callable[[], Model]] = {
+    "bigram": lambda: neural(60),
+    "bigram, large vocabulary": lambda: neural(200),
+    "words, order 2": lambda: counted("word", 2, 80),
+    "words, order 3": lambda: counted("word", 3, 80),
+    "characters, order 4": lambda: counted("character", 4, 40),
+    "bytes, order 3": lambda: counted("byte", 3),
+    "bpe, order 2": lambda: counted("bpe", 2, 300),
+}
+
+
+@cache
+def made(name: str) -> Model:
+    return MAKERS[name]()
+
+
+@pytest.fixture(params=list(MAKERS))
+def model(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Model:
+    if request.param == "bigram, large vocabulary":
+        monkeypatch.setattr(bigram, "TABLE_SIZE", 100)  # so that 200 words are many
+        monkeypatch.setattr(bigram, "BLOCK_CELLS", 1500)
+    return made(request.param)
+
+
+ODD = [
+    "",
+    " ",
+    "\n",
+    "\x00",
+    "🦑🦑",
+    "é",
+    "zzzyx qqqqw",
+    "a\x00b\x00",
+    "The baker",
+    "東京 the 東京\n",
+    "\r\n",
+    "́",
+    "\ufeff",
+]
+KINDS = st.sampled_from(
+    [" ", "\n", "the", " the", "The baker", ".", "é", "🦑", "\x00", "qwx", "東", "\t", "\r", "e\u0301"]
+)
+TEXTS = st.one_of(
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=30),
+    st.lists(KINDS, max_size=12).map("".join),
+)
+laws = settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def by_steps(model: LanguageModel[Any], text: str) -> NDArray[np.float64]:
+    """What each token costs, from `begin` and `step` alone."""
+    state, log_probs = model.begin()
+    nats = []
+    for token in model.tokeniser.encode([model.chain(text)]).ids.tolist():
+        nats.append(-float(log_probs[token]))
+        state, log_probs = model.step(state, token)
+    return np.array(nats)
+
+
+def same(a: TokenScores, b: TokenScores) -> bool:
+    arrays = ("ids", "nats", "spelling_nats", "unknown", "byte_ends")
+    return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in arrays) and (
+        (a.words, a.chars, a.bytes) == (b.words, b.chars, b.bytes)
+    )
+
+
+# ------------------------------------------------------------------------------------------------ the laws
+
+
+@laws
+@given(text=TEXTS)
+def test_a_score_is_the_sum_of_steps(model: Model, text: str) -> None:
+    scored = model.score([text])[0]
+    assert scored.nats == pytest.approx(by_steps(model, text), abs=1e-9)
+    assert (scored.nats >= -1e-12).all()
+    assert np.isfinite(scored.nats).all()
+
+
+def test_a_score_is_the_sum_of_steps_over_real_lines(model: Model) -> None:
+    for line, scored in zip(LINES[:10] + LINES[-3:], model.score(LINES[:10] + LINES[-3:]), strict=True):
+        assert scored.nats.sum() == pytest.approx(by_steps(model, line).sum(), rel=1e-12, abs=1e-9)
+
+
+@laws
+@given(text=TEXTS)
+def test_what_may_come_next_always_sums_to_one(model: LanguageModel[Any], text: str) -> None:
+    state, log_probs = model.begin()
+    for token in [*model.tokeniser.encode([text]).ids.tolist()[:6], model.tokeniser.begin]:
+        assert log_probs.shape == (model.tokeniser.size,)
+        assert float(torch.logsumexp(log_probs.double(), 0)) == pytest.approx(0, abs=1e-12)
+        state, log_probs = model.step(state, token)
+    assert float(torch.logsumexp(log_probs.double(), 0)) == pytest.approx(0, abs=1e-12)
+
+
+def test_a_step_leaves_the_state_before_it_as_it_was(model: LanguageModel[Any]) -> None:
+    state, _ = model.begin()
+    state, log_probs = model.step(state, 5)
+    kept = log_probs.clone()
+    for token in (1, 7, 3):
+        model.step(state, token)
+    assert torch.equal(model.step(model.begin()[0], 5)[1], kept)
+    assert torch.equal(log_probs, kept)
+
+
+@laws
+@given(texts=st.lists(TEXTS, max_size=6))
+def test_texts_scored_together_cost_what_they_cost_alone(model: Model, texts: list[str]) -> None:
+    together = model.score(texts)
+    assert len(together) == len(texts)
+    for text, scored in zip(texts, together, strict=True):
+        assert same(scored, model.score([text])[0])
+
+
+def test_many_texts_scored_together_cost_what_they_cost_alone(model: Model) -> None:
+    together = model.score(LINES)
+    for line, scored in zip(LINES, together, strict=True):
+        assert same(scored, model.score([line])[0])
+
+
+@laws
+@given(texts=st.lists(TEXTS, max_size=6), seed=st.integers(0, 1000))
+def test_the_order_of_texts_changes_nothing(model: Model, texts: list[str], seed: int) -> None:
+    order = np.random.default_rng(seed).permutation(len(texts)).tolist()
+    before, after = model.score(texts), model.score([texts[i] for i in order])
+    for place, i in enumerate(order):
+        assert same(after[place], before[i])
+
+
+@laws
+@given(text=TEXTS)
+def test_every_byte_is_charged_exactly_once(model: Model, text: str) -> None:
+    scored = model.score([text])[0]
+    content = text.encode()
+    ends = scored.byte_ends
+    assert (ends[-1] if len(ends) else 0) == len(content) == scored.bytes
+    assert scored.words == len(text.split())
+    assert scored.chars == len(text)
+    # The pieces of the known tokens stand where they are said to; what is left are the spellings of the unknown.
+    start = 0
+    for token, end, unknown in zip(scored.ids.tolist(), ends.tolist(), scored.unknown.tolist(), strict=True):
+        assert end > start
+        if not unknown:
+            assert content[start:end] == model.tokeniser.piece(token)
+        start = end
+
+
+@laws
+@given(text=TEXTS)
+def test_unknown_tokens_and_only_they_pay_for_their_spelling(model: Model, text: str) -> None:
+    scored = model.score([text])[0]
+    spellings = model.tokeniser.encode([text]).spellings
+    assert int(scored.unknown.sum()) == len(spellings)
+    assert (scored.spelling_nats[~scored.unknown] == 0).all()
+    assert (scored.spelling_nats[scored.unknown] > 0).all()
+    if spellings:
+        assert isinstance(model.speller, Speller)
+        assert scored.spelling_nats[scored.unknown].tolist() == model.speller.nats(spellings).tolist()
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_odd_texts_are_scored_in_full(model: Model, text: str) -> None:
+    scored = model.score([text])[0]
+    assert (len(scored.ids) > 0) == (text != "")
+    assert scored.bytes == len(text.encode())
+    assert np.isfinite(scored.nats.sum() + scored.spelling_nats.sum())
+    if text:
+        assert scored.nats.sum() > 0
+
+
+def test_an_empty_text_costs_nothing_and_no_texts_are_no_scores(model: Model) -> None:
+    empty = model.score(["", "a", ""])
+    assert [len(one.ids) for one in empty][0::2] == [0, 0]
+    assert empty.per_text(empty.nats)[0::2].tolist() == [0, 0]
+    nothing = model.score([])
+    assert (len(nothing), list(nothing), len(nothing.ids)) == (0, [], 0)
+
+
+def test_words_nobody_has_seen_are_paid_for_letter_by_letter(model: Model) -> None:
+    text = "Xqzzv Wqqrk."
+    scored = model.score([text])[0]
+    total = float(scored.nats.sum() + scored.spelling_nats.sum())
+    # Twelve letters in an order that English hardly knows cannot be had for less than a bit each.
+    assert total > 12 * math.log(2)
+    longer = model.score([text.replace("Xqzzv", "Xqzzvqqzzvqqzzv")])[0]
+    assert float(longer.nats.sum() + longer.spelling_nats.sum()) > total + 5
+
+
+def test_a_lone_surrogate_is_refused_in_a_sentence(model: Model) -> None:
+    with pytest.raises(InklingError):
+        model.score(["a\ud800b"])
+
+
+# ------------------------------------------------------------------------------------------------ to disk and back
+
+
+def saved(model: Model, folder: Path, *, finished: bool = True) -> Path:
+    kind = "bigram" if isinstance(model, Bigram) else "ngram"
+    weights = dump(model.tensors()) if isinstance(model, Bigram) else dump_arrays(model.tensors())
+    assert isinstance(model.speller, Speller)
+    run = Run.create(
+        folder / "run",
+        info={"kind": kind, "recipe": {}, "normalise": str(model.chain), "seed": 0, "threads": 1, "data": {}},
+        constant=constant_files(kind, asdict(model.config), model.tokeniser, model.speller),
+        checkpoint=Checkpoint(0, weights, dump_arrays({}), {"step": 0}),
+    )
+    if finished:
+        run.finish(model=weights, card="", summary={})
+    return run.path
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_a_model_from_disk_scores_the_same_to_the_bit(model: Model, tmp_path: Path, finished: bool) -> None:
+    texts = [*ODD, *LINES[:20]]
+    expected = model.score(texts)
+    loaded = inkling.load(saved(model, tmp_path, finished=finished))
+    found = loaded.score(texts)
+    for name in ("ids", "nats", "spelling_nats", "unknown", "byte_lengths", "offsets", "words", "chars", "bytes"):
+        assert np.array_equal(getattr(found, name), getattr(expected, name)), name
+    assert torch.equal(loaded.begin()[1], model.begin()[1])
+    assert loaded.config == model.config
+
+
+def test_the_normalisation_is_applied_to_what_is_scored_and_comes_back_from_disk(tmp_path: Path) -> None:
+    model = counted("word", 2, 80, chain="lower")
+    assert model.score(["THE BAKER"]).nats.tolist() == model.score(["the baker"]).nats.tolist()
+    loaded = inkling.load(saved(model, tmp_path))
+    assert loaded.chain == model.chain == Chain.parse("lower")
+    assert loaded.score(["THE BAKER"]).nats.tolist() == model.score(["the baker"]).nats.tolist()
+
+
+def test_sizes_are_of_the_original_text_where_normalisation_shortens_it() -> None:
+    model = counted("word", 2, 80, chain="ascii")
+    scored = model.score(["café 🦑"])[0]
+    assert (scored.bytes, scored.chars, scored.words) == (10, 6, 2)
+
+
+def test_unknown_words_are_refused_not_forgiven_without_a_speller() -> None:
+    full = neural(60)
+    model = Bigram(full.config, full.parameters, full.tokeniser)
+    assert model.score(["The"]).unknown.tolist() == [False]
+    with pytest.raises(InklingError, match=r"unknown pieces \(2, the first 'Xq'\).*no speller"):
+        model.score(["Xq Zv"])
+
+
+# ------------------------------------------------------------------------------------------------ the sequence
+
+
+@pytest.fixture
+def three() -> Scores:
+    return made("words, order 2").score(["The baker.", "", "A cook\n"])
+
+
+def test_scores_are_a_sequence_of_texts(three: Scores) -> None:
+    each: Iterator[TokenScores] = iter(three)
+    assert [len(one.ids) for one in each] == [3, 0, 3]
+    assert same(three[-1], three[2])
+    assert [len(one.ids) for one in three[1:]] == [0, 3]
+    for index in (3, -4):
+        with pytest.raises(IndexError):
+            three[index]
+
+
+def test_sums_per_text_are_those_of_each_text(three: Scores) -> None:
+    assert three.per_text(three.nats).tolist() == [float(np.add.reduce(one.nats)) for one in three]
+    assert three.per_text(three.unknown).tolist() == [float(one.unknown.sum()) for one in three]
