@@ -181,6 +181,13 @@ def fork(work: Callable[[], None]) -> int:
     os._exit(0)
 
 
+def bigram_recipe() -> Any:
+    """The module, as something whose functions may be replaced."""
+    from inkling.recipes import bigram
+
+    return bigram
+
+
 def wait_for(process: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
@@ -234,7 +241,6 @@ class Gate:
 
 def perform(lab: Lab, phase: str, run: Path, stand: Callable[[], None]) -> NoReturn:
     """One phase of a training: comes to the gate, does what is to be interrupted, and dies."""
-    from inkling.recipes import bigram
     from inkling.runs import files
 
     if phase == "finish":
@@ -245,11 +251,11 @@ def perform(lab: Lab, phase: str, run: Path, stand: Callable[[], None]) -> NoRet
         for _ in training:
             pass
         os._exit(0)
-    write_folder, sweep, restore = files.write_folder, files.sweep, bigram.restore
+    write_folder, sweep, restore = files.write_folder, files.sweep, bigram_recipe().restore
 
-    def write_folder_and_die(path: Path, content: Mapping[str, bytes]) -> None:
+    def write_folder_and_die(path: Path, files: Mapping[str, bytes]) -> None:
         stand()
-        write_folder(path, content)
+        write_folder(path, files)
         os._exit(0)
 
     def sweep_behind_the_gate(folder: Path) -> None:
@@ -265,7 +271,7 @@ def perform(lab: Lab, phase: str, run: Path, stand: Callable[[], None]) -> NoRet
         files.write_folder = write_folder_and_die
     else:
         files.sweep = sweep_behind_the_gate
-        bigram.restore = restore_and_die
+        bigram_recipe().restore = restore_and_die
     next(lab.begin(run))
     os._exit(1)
 
@@ -282,8 +288,15 @@ def stop_early(lab: Lab, run: Path) -> None:
     assert wait_for(fork(work)) == 0
 
 
-def die_by_audit(lab: Lab, phase: str, run: Path, when: int) -> int:
-    """Dies before the `when`-th event, or with `when` 0 gives back how many there are."""
+Moments = list[tuple[str, int]]  # what, and the how-manieth of its kind
+
+
+def list_audit_moments(lab: Lab, phase: str, run: Path) -> Moments:
+    return [("event", number) for number in range(1, die_by_audit(lab, phase, run, ("", 0)) + 1)]
+
+
+def die_by_audit(lab: Lab, phase: str, run: Path, moment: tuple[str, int]) -> int:
+    """Dies before that event; how many there were."""
     counter, told = os.pipe()
 
     def work() -> None:
@@ -292,11 +305,11 @@ def die_by_audit(lab: Lab, phase: str, run: Path, when: int) -> int:
 
         def tick() -> None:
             nonlocal count
-            count += counting
             if counting:
+                count += 1
                 os.write(told, b".")
-            if when and count == when:
-                os._exit(9)
+                if count == moment[1]:
+                    os._exit(9)
 
         def hook(event: str, arguments: Any) -> None:
             if event in EVENTS:
@@ -304,9 +317,9 @@ def die_by_audit(lab: Lab, phase: str, run: Path, when: int) -> int:
 
         fsync = os.fsync
 
-        def counted_fsync(handle: int) -> None:
+        def counted_fsync(fd: Any) -> None:
             tick()
-            fsync(handle)
+            fsync(fd)
 
         def stand() -> None:
             nonlocal counting
@@ -320,22 +333,29 @@ def die_by_audit(lab: Lab, phase: str, run: Path, when: int) -> int:
     os.close(told)
     events = len(os.read(counter, 1 << 16))
     os.close(counter)
-    if not when:
-        assert code == 0
-        return events
-    assert code == 9
-    return when
+    assert code == (9 if moment[1] else 0)
+    return events
 
 
-def die_by_strace(lab: Lab, phase: str, run: Path, when: int) -> int:
-    """The same, before the `when`-th system call that touches a disk."""
+def list_strace_moments(lab: Lab, phase: str, run: Path) -> Moments:
+    """strace counts each system call by itself, so a moment is the n-th call of one name."""
+    log = trace(lab, phase, run, [], expected_code=0)
+    counts = Counter(re.findall(r"^\d+ +([a-z_0-9]+)\(", log, re.MULTILINE))
+    return [(name, number) for name, count in counts.items() for number in range(1, count + 1)]
+
+
+def die_by_strace(lab: Lab, phase: str, run: Path, moment: tuple[str, int]) -> None:
+    """Dies before that system call is carried out."""
+    name, number = moment
+    trace(lab, phase, run, ["-e", f"inject={name}:signal=KILL:when={number}"], expected_code=-signal.SIGKILL)
+
+
+def trace(lab: Lab, phase: str, run: Path, options: list[str], expected_code: int) -> str:
     gate = Gate()
     process = fork(lambda: perform(lab, phase, run, gate.stand))
     gate.wait_until_it_stands()
     log = lab.folder / "strace.log"
-    command = ["strace", "-f", "-o", str(log), "-e", f"trace={CALLS}", "-p", str(process)]
-    if when:
-        command += ["-e", f"inject={CALLS}:signal=KILL:when={when}"]
+    command = ["strace", "-f", "-o", str(log), "-e", f"trace={CALLS}", *options, "-p", str(process)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as tracer:
         assert tracer.stderr is not None
         said = tracer.stderr.readline()
@@ -345,17 +365,14 @@ def die_by_strace(lab: Lab, phase: str, run: Path, when: int) -> int:
     gate.close()
     if "attached" not in said:
         raise PermissionError(said)
-    if not when:
-        assert code == 0
-        return len(re.findall(r"^\d+ +[a-z_0-9]+\(", log.read_text(encoding="utf-8"), re.MULTILINE))
-    assert code == -signal.SIGKILL, code
-    return when
+    assert code == expected_code, (phase, options, code)
+    return log.read_text(encoding="utf-8")
 
 
 def strace_works(lab: Lab) -> bool:
     run = lab.folder / "tried"
     try:
-        return shutil.which("strace") is not None and die_by_strace(lab, "create", run, 0) > 0
+        return shutil.which("strace") is not None and bool(list_strace_moments(lab, "create", run))
     except PermissionError:
         return False
     finally:
@@ -366,20 +383,26 @@ def die_everywhere(folder: Path, way: Way, every: int) -> dict[str, Any]:
     lab = Lab(folder, steps=3)
     if way == "strace" and not strace_works(lab):
         way = "audit"
+    list_moments = list_strace_moments if way == "strace" else list_audit_moments
     die = die_by_strace if way == "strace" else die_by_audit
     run, calls = folder / "run", {}
     for phase in PHASES:
-        if phase == "resume":
-            stop_early(lab, run)
-        calls[phase] = die(lab, phase, run, 0)
-        shutil.rmtree(run)
-        for when in range(1, calls[phase] + 1, every):
+
+        def set_up(phase: str = phase) -> None:
             if phase == "resume":
                 stop_early(lab, run)
-            die(lab, phase, run, when)
+
+        set_up()
+        moments = list_moments(lab, phase, run)
+        calls[phase] = len(moments)
+        shutil.rmtree(run)
+        for moment in moments[::every]:
+            set_up()
+            die(lab, phase, run, moment)
             lab.kills["kills"] += 1
-            lab.check(run, f"{phase} {when}")
-            lab.check_end(run, f"{phase} {when}")
+            shown = f"{phase}, before {moment[0]} number {moment[1]}"
+            lab.check(run, shown)
+            lab.check_end(run, shown)
     return {**lab.report(), "way": way, "calls": calls}
 
 
@@ -387,12 +410,11 @@ def work(arguments: list[str]) -> None:
     import torch
 
     import inkling  # noqa: F401
-    from inkling.recipes import bigram
     from inkling.runs import loading  # noqa: F401
     from inkling.runs.recording import Recorder
 
     torch.set_num_threads(1)  # a fork has no threads but its own
-    bigram.Recorder = functools.partial(Recorder, save_every_seconds=0.0)  # type: ignore[misc,assignment]
+    bigram_recipe().Recorder = functools.partial(Recorder, save_every_seconds=0.0)
     job, folder, third, fourth = arguments
     if job == "kills":
         found = kill_at_random(Path(folder), int(third), int(fourth))

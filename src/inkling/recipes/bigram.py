@@ -178,7 +178,7 @@ def resume_bigram(run: Run, say: Say = lambda _: None) -> Iterator[tuple[Run, St
     files.sweep(run.path)
     files.sweep(run.path / "checkpoints")
     state = TrainingState(prepared.objective.parameters)
-    restore(run, state)
+    restore(run, state, prepared.objective.plain)
     yield from _go_on(run, prepared, state)
 
 

@@ -27,7 +27,7 @@ def training_chart(metrics: Sequence[Mapping[str, Any]], title: str = "Training"
         "step",
         "perplexity per token",
         tuple(lines),
-        reading="Lower is better. Training may be made harder on purpose (dropout, softened counts), so its line can lie "
-        "above the other; when the held-out line rises while training falls, the model learns by heart.",
+        reading="Lower is better. Training may be made harder on purpose (dropout, softened counts), so that its line "
+        "can lie above the other; when the held-out line rises while training falls, the model learns by heart.",
         log_y=True,
     )

@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import Tensor
 
+from inkling.errors import InklingError
 from inkling.runs.run import Checkpoint, Run
 from inkling.training.loop import Parameters, Step, TrainingState
 
@@ -76,14 +78,23 @@ def checkpoint(state: TrainingState, plain: Callable[[Parameters], Mapping[str, 
     return Checkpoint(state.step, dump(plain(state.chosen())), dump(state.tensors()), scalars)
 
 
-def restore(run: Run, state: TrainingState) -> None:
-    """Puts `state` where the newest checkpoint left off, and the metrics with it."""
+def restore(run: Run, state: TrainingState, plain: Callable[[Parameters], Mapping[str, Tensor]]) -> None:
+    """Puts `state` where the newest checkpoint left off, and the metrics with it.
+
+    `plain` must make the same model of it as it did then: it may rest on vectors that were read or worked out anew.
+    """
     import json
 
     folder = run.newest()
     scalars = json.loads((folder / "state.json").read_text(encoding="utf-8"))
     scalars["best_nats"] = math.inf if scalars["best_nats"] is None else scalars["best_nats"]
     state.restore(read((folder / "state.safetensors").read_bytes()), scalars)
+    model, found = read((folder / "model.safetensors").read_bytes()), plain(state.chosen())
+    if not all(torch.allclose(found[name], value, rtol=1e-3, atol=1e-3) for name, value in model.items()):
+        raise InklingError(
+            f"{run.path} cannot go on here: from the same text, other numbers come out than when it was trained (another "
+            "file of vectors, or another kind of computer); put the old vectors back, or train anew."
+        )
     run.rewind(state.step)
     run.update(state="running")
 
