@@ -138,12 +138,10 @@ def test_line_ends_and_empty_lines_of_running_text_are_kept(tmp_path: Path) -> N
 # ------------------------------------------------------------------------------------------------ refusals, description
 
 
-@pytest.mark.parametrize("rows", [0, 1])
-def test_too_little_to_hold_anything_out_is_said(tmp_path: Path, rows: int) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text("text\n" + "row\n" * rows)
-    with pytest.raises(InklingError, match=f"has {rows} line\\(s\\) of text"):
-        LanguageText(TextConfig(files=(str(path),), text_column="text", header=True))
+@pytest.mark.parametrize("kind", ["txt", "csv", "jsonl"])
+def test_too_little_to_hold_anything_out_is_said(tmp_path: Path, kind: str) -> None:
+    with pytest.raises(InklingError, match=r"has 1 line\(s\) of text.*--held-out"):
+        LanguageText(TextConfig(files=(written(tmp_path, 1, kind),)))
 
 
 def test_no_text_and_no_sensible_share_are_refused(tmp_path: Path) -> None:

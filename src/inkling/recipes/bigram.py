@@ -36,6 +36,8 @@ from inkling.text.vectors import load_vectors
 from inkling.training.loop import Parameters, Step, TrainingConfig, TrainingState, train
 
 Say = Callable[[str], None]
+ALL_AT_ONCE = 3000  # words; beyond, rare contexts take turns
+TURNS = 8
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ class Prepared:
 
     def validate(self, parameters: Parameters) -> tuple[float, float]:
         if isinstance(self.objective, ExactLoss):
-            return self.objective.loss(parameters, self.held_out)[0], self.held_out.tokens
+            return self.objective.nats(parameters, self.held_out), self.held_out.tokens
         model = Bigram(self.sizes, self.objective.plain(parameters), self.tokeniser)
         contexts, ids = np.divmod(self.held_out.keys, self.held_out.size)
         return float(model.pair_nats(contexts, ids) @ self.held_out.values), self.held_out.tokens
@@ -248,7 +250,8 @@ def _objective(
     if recipe.method == "exact":
         softened = counts.discounted(recipe.discount)
         exact = ExactLoss(counts, start, learn_vectors=recipe.learn_vectors, dropout=recipe.dropout, seed=recipe.seed)
-        return exact, lambda step: softened
+        turns = softened.turns(TURNS) if tokeniser.size > ALL_AT_ONCE else [softened]
+        return exact, lambda step: turns[step % len(turns)]
     contexts = np.concatenate([contexts_of(encodings, tokeniser.begin) for encodings in sampled])
     following = np.concatenate([encodings.ids for encodings in sampled]).astype(np.int64)
 

@@ -92,8 +92,8 @@ def restore(run: Run, state: TrainingState, plain: Callable[[Parameters], Mappin
     model, found = read((folder / "model.safetensors").read_bytes()), plain(state.chosen())
     if not all(torch.allclose(found[name], value, rtol=1e-3, atol=1e-3) for name, value in model.items()):
         raise InklingError(
-            f"{run.path} cannot go on here: from the same text, other numbers come out than when it was trained (another "
-            "file of vectors, or another kind of computer); put the old vectors back, or train anew."
+            f"{run.path} cannot go on here: from the same text, other numbers come out than when it was trained "
+            "(another file of vectors, or another kind of computer); put the old vectors back, or train anew."
         )
     run.rewind(state.step)
     run.update(state="running")

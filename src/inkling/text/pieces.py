@@ -197,9 +197,8 @@ class Cutter:
             # of digits stays MARK, because a number ends with its marks.
             kinds[(kinds == MARK) & (before >= LINE_END)] = LETTER
             marks = np.flatnonzero(kinds == MARK)
-            place = np.arange(len(kinds))
-            place[marks] = 0
-            base = kinds[np.maximum.accumulate(place)[marks]]
+            runs = np.flatnonzero(np.diff(marks, prepend=-2) != 1)  # where each run of marks begins, in `marks`
+            base = np.repeat(kinds[marks[runs] - 1], np.diff(runs, append=len(marks)))
             kinds[marks] = np.where(base == DIGIT, MARK, base)
             before[1:] = kinds[:-1]
             before[firsts] = LINE_END
