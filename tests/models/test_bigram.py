@@ -142,6 +142,28 @@ def test_softened_counts_give_the_loss_and_gradients_of_the_full_table(learn_vec
     assert nats == pytest.approx(by_layers, rel=CLOSE)
 
 
+@pytest.mark.parametrize("learn_vectors", [True, False])
+def test_rare_contexts_that_take_turns_come_to_the_same_in_the_mean(learn_vectors: bool) -> None:
+    _, _, counts = small_corpus()
+    counts = counts.discounted(0.4)
+    exact = ExactLoss(counts, start(), learn_vectors=learn_vectors)
+    parameters = moved(exact)
+    nats, found = exact.loss(parameters, counts)
+    turns = [exact.loss(parameters, turn) for turn in counts.turns(3, covered=0.3)]
+    assert len({turn[0] for turn in turns}) == 3
+    assert sum(turn[0] for turn in turns) / 3 == pytest.approx(nats, rel=CLOSE)
+    for name in found:
+        mean = torch.stack([turn[1][name] for turn in turns]).mean(0)
+        assert relative_error(found[name].numpy(), mean.numpy()) <= CLOSE, name
+
+
+def test_the_loss_alone_is_the_loss_beside_its_gradient() -> None:
+    _, _, counts = small_corpus()
+    exact = ExactLoss(counts, start())
+    for judged in (counts, counts.discounted(0.4), small_corpus(9)[2]):
+        assert exact.nats(moved(exact), judged) == exact.loss(moved(exact), judged)[0]
+
+
 @pytest.mark.parametrize("cells", [1, SIZE, 3 * SIZE + 1])
 @pytest.mark.parametrize("discount", [0.0, 0.4])
 def test_blocks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch, cells: int, discount: float) -> None:

@@ -95,9 +95,34 @@ def test_a_discount_outside_zero_to_one_is_refused(discount: float) -> None:
         count_pairs([laid([[1]])], SIZE, 0).discounted(discount)
 
 
-def test_rows_find_the_pairs_of_some_contexts() -> None:
+def test_the_pairs_of_each_context_that_has_any_are_found() -> None:
     counts = count_pairs([laid([[1, 2, 2, 3, 1, 2]])], SIZE, 0)
     assert counts.keys.tolist() == [1, 7, 12, 13, 16]
-    assert counts.keys[counts.rows(2, 3)].tolist() == [12, 13]
-    assert counts.keys[counts.rows(0, 5)].tolist() == counts.keys.tolist()
-    assert counts.keys[counts.rows(4, 5)].tolist() == []
+    assert counts.contexts.tolist() == [0, 1, 2, 3]
+    assert counts.starts.tolist() == [0, 1, 2, 4, 5]
+    nothing = count_pairs([], SIZE, 0)
+    assert (nothing.contexts.tolist(), nothing.starts.tolist(), nothing.tokens) == ([], [0], 0.0)
+
+
+@settings(deadline=None, max_examples=60)
+@given(TEXTS, st.integers(1, 5), st.floats(0, 1), st.sampled_from([0.0, 0.4]))
+def test_the_mean_of_all_turns_is_the_whole(
+    texts: list[list[int]], turns: int, covered: float, discount: float
+) -> None:
+    counts = count_pairs([laid(texts)], SIZE, 0).discounted(discount)
+    found = counts.turns(turns, covered)
+    assert len(found) == turns
+    assert sum(dense(one) for one in found) / turns == pytest.approx(dense(counts), abs=1e-12)
+    assert sum(one.tokens for one in found) / turns == pytest.approx(counts.tokens, abs=1e-12)
+    for one in found:
+        assert one.row_totals == pytest.approx(dense(one).sum(1), abs=1e-12)
+        assert (np.diff(one.keys) > 0).all()
+
+
+def test_common_contexts_are_in_every_turn_and_rare_ones_in_one() -> None:
+    # Context 1 predicts 90 of 100 tokens, contexts 0, 2, 3 and 4 a few each.
+    values = np.array([4.0, 90.0, 3.0, 2.0, 1.0])
+    counts = PairCounts(SIZE, np.arange(SIZE) * SIZE, values, np.zeros(SIZE), np.full(SIZE, 1 / SIZE))
+    found = counts.turns(2, covered=0.9)
+    assert [one.row_totals.tolist() for one in found] == [[0, 90, 6, 0, 2], [8, 90, 0, 4, 0]]
+    assert [one.contexts.tolist() for one in found] == [[1, 2, 4], [0, 1, 3]]

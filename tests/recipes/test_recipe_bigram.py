@@ -18,6 +18,7 @@ from inkling.configuration import from_record
 from inkling.errors import InklingError, UsageError
 from inkling.measure.tally import tally
 from inkling.models.bigram import ExactLoss, PlainLoss
+from inkling.recipes import bigram as recipes
 from inkling.recipes.bigram import BigramRecipe, prepare, resume_bigram, train_bigram
 from inkling.runs.run import Run
 from inkling.text.grammar import grammar_text
@@ -245,6 +246,15 @@ def test_ctrl_c_during_a_step_and_resumed_it_is_the_same_run(
     assert run.info["state"] == "interrupted"
     assert run.newest().name == f"step-{at:09d}"
     assert_the_same(resume(run), whole)
+
+
+def test_where_rare_contexts_take_turns_it_is_the_same_run_too(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recipes, "ALL_AT_ONCE", 100)
+    whole = trained(recipe(text), tmp_path / "turns")
+    assert len({row["tokens"] for row in whole.metrics()}) > 1
+    assert_the_same(resume(stop_by_leaving(recipe(text), tmp_path / "run", 11)), whole)
 
 
 def test_interrupted_twice_it_is_still_the_same_run(text: Path, tmp_path: Path, whole: Run) -> None:

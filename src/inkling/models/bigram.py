@@ -79,7 +79,7 @@ class Bigram:
     def logits(self, contexts: Tensor) -> Tensor:
         """Θ for the given contexts, in float64."""
         W2, b2 = self.parameters["W2"].double(), self.parameters["b2"].double()
-        return self._hidden(contexts) @ W2 + b2  # B×V
+        return (self._hidden(contexts) @ W2).add_(b2)  # B×V
 
     def _hidden(self, contexts: Tensor) -> Tensor:
         p = {name: self.parameters[name].double() for name in ("vectors", "W1", "b1")}
@@ -108,7 +108,10 @@ class Bigram:
 
     def table(self) -> NDArray[np.float64]:
         if self._table is None:
-            self._table = np.asarray(self.log_probs(torch.arange(self.tokeniser.size)).numpy(), np.float64)
+            table = self.logits(torch.arange(self.tokeniser.size))  # V×V, and the only one of its size
+            for rows in torch.split(table, max(1, BLOCK_CELLS // self.tokeniser.size)):
+                rows.copy_(torch.log_softmax(rows, dim=1))
+            self._table = np.asarray(table.numpy(), np.float64)
         return self._table
 
     def pair_nats(self, contexts: NDArray[np.int64], ids: NDArray[np.integer]) -> NDArray[np.float64]:

@@ -153,6 +153,10 @@ class Cuts:
     starts: NDArray[np.int64]  # bytes; one for each piece
     offsets: NDArray[np.int64]  # texts + 1
 
+    def pieces(self, which: NDArray[np.int64]) -> list[bytes]:
+        raw, ends = self.raw, np.append(self.starts, len(self.raw))[which + 1]
+        return [raw[start:end] for start, end in zip(self.starts[which].tolist(), ends.tolist(), strict=True)]
+
 
 class Cutter:
     """Cuts many texts at once, exactly as `re.findall(pattern, text)` cuts each."""
@@ -230,6 +234,31 @@ class Cutter:
         kinds_of_wide = self.kinds[codes[codes >= 128]]
         kinds[wide] = kinds_of_wide[np.cumsum(is_first) - 1]
         return kinds, wide[~is_first]
+
+
+def blocks_of_lines(text: str, characters: int = 1 << 15) -> Iterator[str]:
+    """`text` cut after line ends into blocks a little longer than `characters`. No piece crosses a line end."""
+    refuse_surrogates(text)
+    start = 0
+    while len(text) - start > characters and (end := text.find("\n", start + characters) + 1):
+        yield text[start:end]
+        start = end
+    yield text[start:]
+
+
+def refuse_surrogates(text: str) -> None:
+    if not text.isascii():
+        utf8(text)
+
+
+def utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as cause:
+        raise InklingError(
+            f"the text holds the lone surrogate U+{ord(text[cause.start]):04X} at character {cause.start}, which has "
+            "no UTF-8: expected Unicode text, so decode the bytes it came from with errors='replace'"
+        ) from cause
 
 
 def count_words(texts: Sequence[str]) -> NDArray[np.int64]:

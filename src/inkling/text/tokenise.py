@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,14 +29,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inkling.errors import InklingError, UsageError
-from inkling.text.pieces import Cutter
+from inkling.text.bpe import BPETokeniser, byte_letters, train_bpe
+from inkling.text.pieces import Cutter, blocks_of_lines, refuse_surrogates, utf8
 from inkling.text.pieces import Pieces as Pieces  # part of this module's face, as is the next
 from inkling.text.pieces import piece_pattern as piece_pattern
 from inkling.text.tokens import Encodings, Tokeniser
 from inkling.text.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    import tokenizers
 
 KINDS = ("word", "character", "byte", "bpe")
 UNKNOWN = "<unknown>"  # how the unknown id is shown; never a piece
@@ -76,12 +73,9 @@ class WordTokeniser:
         return Vocabulary([self.piece(i) for i in range(self.size)])
 
     def encode(self, texts: Sequence[str]) -> Encodings:
-        cuts = self._cutter.cut([_utf8(text) for text in texts])
+        cuts = self._cutter.cut([utf8(text) for text in texts])
         ids = self._vocabulary.ids(cuts.raw, cuts.starts)
-        unknown = np.flatnonzero(ids == 0)
-        starts, ends = cuts.starts[unknown], np.append(cuts.starts, len(cuts.raw))[unknown + 1]
-        raw = cuts.raw
-        spellings = tuple([raw[start:end].decode() for start, end in zip(starts.tolist(), ends.tolist(), strict=True)])
+        spellings = tuple([piece.decode() for piece in cuts.pieces(np.flatnonzero(ids == 0))])
         return Encodings(ids, cuts.offsets, spellings)
 
     def decode(self, ids: Sequence[int] | NDArray[np.int32], spellings: Sequence[str] = ()) -> str:
@@ -122,7 +116,7 @@ class CharacterTokeniser:
 
     def encode(self, texts: Sequence[str]) -> Encodings:
         joined = "".join(texts)
-        _refuse_surrogates(joined)
+        refuse_surrogates(joined)
         ids = self._ids[np.frombuffer(joined.encode("utf-32-le"), dtype="<u4")]
         spellings = tuple(joined[i] for i in np.flatnonzero(ids == 0).tolist())
         return Encodings(ids, _offsets(np.fromiter(map(len, texts), np.int64, len(texts))), spellings)
@@ -151,7 +145,7 @@ class ByteTokeniser:
         return np.ones(256, dtype=np.int64)
 
     def encode(self, texts: Sequence[str]) -> Encodings:
-        parts = [_utf8(text) for text in texts]
+        parts = [utf8(text) for text in texts]
         ids = np.frombuffer(b"".join(parts), dtype=np.uint8).astype(np.int32)
         return Encodings(ids, _offsets(np.fromiter(map(len, parts), np.int64, len(parts))), ())
 
@@ -162,73 +156,9 @@ class ByteTokeniser:
         return bytes((token,))
 
     def to_json(self) -> str:
-        vocabulary = dict(zip(_byte_letters(), range(256), strict=True))
+        vocabulary = dict(zip(byte_letters(), range(256), strict=True))
         byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
         return _tokenizer_json(byte_level, byte_level, {"type": "BPE", "vocab": vocabulary, "merges": []})
-
-
-@dataclass(frozen=True)
-class BPETokeniser:
-    """Byte-level BPE of the tokenizers library. `json` is its `tokenizer.json`."""
-
-    json: str
-    kind = "bpe"
-    unknown = None
-
-    @cached_property
-    def _tokenizer(self) -> tokenizers.Tokenizer:
-        tokenizer: tokenizers.Tokenizer = _tokenizers().Tokenizer.from_str(self.json)
-        return tokenizer
-
-    @cached_property
-    def _find(self) -> Callable[[str], list[str]]:
-        pattern: str = json.loads(self.json)["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"]
-        return re.compile(pattern).findall
-
-    @cached_property
-    def _pieces(self) -> tuple[bytes, ...]:
-        value = {letter: byte for byte, letter in enumerate(_byte_letters())}
-        vocabulary = self._tokenizer.get_vocab()
-        return tuple(
-            bytes(value[letter] for letter in piece) for piece in sorted(vocabulary, key=vocabulary.__getitem__)
-        )
-
-    @cached_property
-    def size(self) -> int:
-        return len(self._pieces)
-
-    @cached_property
-    def begin(self) -> int:
-        return self._pieces.index(b"\n")
-
-    @cached_property
-    def byte_lengths(self) -> NDArray[np.int64]:
-        return _lengths(self.piece, self.size)
-
-    def encode(self, texts: Sequence[str]) -> Encodings:
-        # A text repeats its pieces: each different one goes through the merges once, and the ids are gathered.
-        numbers: defaultdict[str, int] = defaultdict()
-        numbers.default_factory = numbers.__len__  # the next piece never seen before gets the next number
-        parts: list[NDArray[np.int32]] = []
-        lengths = np.zeros(len(texts), dtype=np.int64)
-        for i, text in enumerate(texts):
-            for lines in _blocks_of_lines(text):
-                pieces = self._find(lines)
-                parts.append(np.fromiter(map(numbers.__getitem__, pieces), np.int32, len(pieces)))
-                lengths[i] += len(pieces)
-        encodings = self._tokenizer.encode_batch_fast(list(numbers), add_special_tokens=False)
-        ids_of_piece = [np.array(encoding.ids, dtype=np.int32) for encoding in encodings]
-        ids, ends = _gather(ids_of_piece, _joined(parts))
-        return Encodings(ids, ends[_offsets(lengths)], ())
-
-    def decode(self, ids: Sequence[int] | NDArray[np.int32], spellings: Sequence[str] = ()) -> str:
-        return b"".join(self._pieces[i] for i in np.asarray(ids, dtype=np.int64).tolist()).decode("utf-8", "replace")
-
-    def piece(self, token: int) -> bytes:
-        return self._pieces[token]
-
-    def to_json(self) -> str:
-        return self.json
 
 
 def train_tokeniser(
@@ -262,7 +192,7 @@ def train_tokeniser(
         if size is None:
             raise UsageError("a bpe tokeniser was asked for without a size: give one of at least 256, such as 4096")
         _require_size(kind, size, 256)
-        return BPETokeniser(_train_bpe(blocks, size, piece_pattern(pieces)))
+        return BPETokeniser(train_bpe(blocks, size, piece_pattern(pieces)))
     nearest = difflib.get_close_matches(kind.lower(), KINDS, n=1, cutoff=0.0)[0]
     raise UsageError(f"unknown tokeniser {kind!r}: expected any of {', '.join(KINDS)}; did you mean {nearest}?")
 
@@ -290,7 +220,7 @@ def load_tokeniser(json_text: str) -> Tokeniser:
         if model["type"] == "BPE" and cutter["type"] == "ByteLevel" and not model["merges"]:
             return ByteTokeniser()
         if model["type"] == "BPE" and [part["type"] for part in cutter["pretokenizers"]] == ["Split", "ByteLevel"]:
-            if not set(_byte_letters()) <= set(model["vocab"]):
+            if not set(byte_letters()) <= set(model["vocab"]):
                 raise ValueError("bytes without an id")
             return BPETokeniser(json_text)
         raise ValueError("another kind of model")
@@ -317,7 +247,7 @@ def count_pieces(
     counts: Counter[str] = Counter()
     for block in blocks:
         for text in block:
-            for lines in _blocks_of_lines(text):
+            for lines in blocks_of_lines(text):
                 counts.update(find(lines))
             threshold = 1
             while len(counts) > at_most or (threshold > 1 and len(counts) > at_most // 2):
@@ -337,77 +267,6 @@ def _commonest(counts: Counter[str], size: int | None, exclude: frozenset[str]) 
     return (UNKNOWN, *pieces)
 
 
-def _train_bpe(blocks: Iterable[Sequence[str]], size: int, pattern: str) -> str:
-    """The library counts the different pieces in memory of its own, without a bound."""
-    library = _tokenizers()
-    byte_level = library.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    cut = library.pre_tokenizers.Split(library.Regex(pattern), "isolated")
-    tokenizer = library.Tokenizer(library.models.BPE())
-    tokenizer.pre_tokenizer = library.pre_tokenizers.Sequence([cut, byte_level])
-    tokenizer.decoder = library.decoders.ByteLevel()
-    trainer = library.trainers.BpeTrainer(
-        vocab_size=size, show_progress=False, initial_alphabet=sorted(byte_level.alphabet())
-    )
-    tokenizer.train_from_iterator(
-        (lines for block in blocks for text in block for lines in _blocks_of_lines(text)), trainer
-    )
-    return str(tokenizer.to_str())
-
-
-@cache
-def _tokenizers() -> Any:
-    """The tokenizers library, which encodes with several threads. A process forked from this one has none of them, so
-    it is told to do without (with TOKENIZERS_PARALLELISM=true it would wait for ever)."""
-    import tokenizers
-    import tokenizers.decoders
-    import tokenizers.models
-    import tokenizers.pre_tokenizers
-    import tokenizers.trainers
-
-    name = "TOKENIZERS_PARALLELISM"
-    chosen: list[str | None] = []
-
-    def before() -> None:
-        chosen.append(os.environ.get(name))
-        os.environ[name] = "false"
-
-    def after_in_parent() -> None:
-        value = chosen.pop()
-        if value is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = value
-
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(before=before, after_in_parent=after_in_parent)
-    return tokenizers
-
-
-def _blocks_of_lines(text: str, characters: int = 1 << 15) -> Iterator[str]:
-    """`text` cut after line ends into blocks a little longer than `characters`. No piece crosses a line end."""
-    _refuse_surrogates(text)
-    start = 0
-    while len(text) - start > characters and (end := text.find("\n", start + characters) + 1):
-        yield text[start:end]
-        start = end
-    yield text[start:]
-
-
-def _refuse_surrogates(text: str) -> None:
-    if not text.isascii():
-        _utf8(text)
-
-
-def _utf8(text: str) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError as cause:
-        raise InklingError(
-            f"the text holds the lone surrogate U+{ord(text[cause.start]):04X} at character {cause.start}, which has "
-            "no UTF-8: expected Unicode text, so decode the bytes it came from with errors='replace'"
-        ) from cause
-
-
 def _require_size(kind: str, size: int | None, least: int) -> None:
     if size is not None and size < least:
         raise UsageError(f"a {kind} tokeniser of size {size} was asked for: give a size of at least {least}")
@@ -421,35 +280,13 @@ def _lengths(piece: Callable[[int], bytes], size: int) -> NDArray[np.int64]:
     return np.fromiter((len(piece(i)) for i in range(size)), np.int64, size)
 
 
-def _joined(parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
-    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int32)
-
-
 def _offsets(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
-
-
-def _gather(rows: list[NDArray[np.int32]], wanted: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The rows in the order `wanted`, end to end, and where each begins, with the end of the last."""
-    row_lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-    lengths = row_lengths[wanted]
-    places = _offsets(lengths)
-    # Inside a row the source counts up by one; at each new row it starts over at that row's beginning.
-    source = np.arange(places[-1]) + np.repeat(_offsets(row_lengths)[wanted] - places[:-1], lengths)
-    return _joined(rows)[source], places
 
 
 def _spell(pieces: Sequence[str], ids: Sequence[int] | NDArray[np.int32], spellings: Sequence[str]) -> str:
     spelling = iter(spellings)
     return "".join(pieces[i] if i else next(spelling, "\ufffd") for i in np.asarray(ids, dtype=np.int64).tolist())
-
-
-@cache
-def _byte_letters() -> tuple[str, ...]:
-    """The letter by which the tokenizers library writes each byte: itself if it prints, else the next from U+0100."""
-    printing = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-    others = iter(range(0x100, 0x200))
-    return tuple(chr(byte if byte in printing else next(others)) for byte in range(256))
 
 
 def _word_level_json(pieces: tuple[str, ...], pattern: str) -> str:
