@@ -136,11 +136,13 @@ def _tokenizers() -> Any:
 def _gather(rows: list[NDArray[np.int32]], wanted: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """The rows in the order `wanted`, end to end, and where each begins, with the end of the last."""
     row_lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    row_begins = np.cumsum(row_lengths) - row_lengths
     lengths = row_lengths[wanted]
-    places = _offsets(lengths)
+    places = np.append(0, np.cumsum(lengths))
     # Inside a row the source counts up by one; at each new row it starts over at that row's beginning.
-    source = np.arange(places[-1]) + np.repeat(_offsets(row_lengths)[wanted] - places[:-1], lengths)
-    return source_ids[source], places
+    source = np.arange(places[-1]) + np.repeat(row_begins[wanted] - places[:-1], lengths)
+    joined = np.concatenate(rows) if rows else np.zeros(0, np.int32)
+    return joined[source], places
 
 
 @cache

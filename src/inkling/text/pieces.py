@@ -24,13 +24,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from inkling.errors import InklingError
 
 Pieces = Literal["words", "spaces"]
 Ranges = list[tuple[int, int]]  # first and last code point
@@ -162,23 +164,20 @@ class Cutter:
     """Cuts many texts at once, exactly as `re.findall(pattern, text)` cuts each."""
 
     def __init__(self, pattern: str) -> None:
-        self.find = re.compile(pattern).findall
+        self.pattern = pattern
         self.kinds = _kinds(pattern)
         if self.kinds is not None:
             # Of the bytes of UTF-8; 0xFF marks those of characters beyond ASCII, whose kinds are looked up.
             self.byte_kinds = self.kinds[:128].tobytes() + b"\xff" * 128
 
-    def cut(self, parts: Sequence[bytes]) -> Cuts:
-        """`parts` are the texts in UTF-8."""
-        raw = b"".join(parts)
-        ends = np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)))
+    def cut(self, texts: Sequence[bytes]) -> Cuts:
+        """`texts` in UTF-8."""
         if self.kinds is None:
-            lengths = [[len(piece.encode()) for piece in self.find(part.decode())] for part in parts]
-            counts = np.fromiter(map(len, lengths), np.int64, len(parts))
-            sizes = np.fromiter((size for text in lengths for size in text), np.int64, int(counts.sum()))
-            return Cuts(raw, np.cumsum(sizes) - sizes, np.append(0, np.cumsum(counts)))
+            return self._cut_by_expression(texts)
+        raw = b"".join(texts)
+        lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+        firsts = np.cumsum(lengths) - lengths
         found, begin = [], 0
-        firsts = np.append(0, ends)[:-1]  # of the texts
         while begin < len(raw):
             # No piece crosses a line end, so a block may end there.
             end = raw.find(b"\n", begin + CUT_BYTES) + 1 or len(raw)
@@ -187,6 +186,12 @@ class Cutter:
             begin = end
         starts = np.concatenate(found) if found else np.zeros(0, np.int64)
         return Cuts(raw, starts, np.append(np.searchsorted(starts, firsts), len(starts)))
+
+    def _cut_by_expression(self, texts: Sequence[bytes]) -> Cuts:
+        pieces = [[len(piece.encode()) for piece in re.findall(self.pattern, text.decode())] for text in texts]
+        lengths = np.array([length for text in pieces for length in text], np.int64)
+        offsets = np.append(0, np.cumsum([len(text) for text in pieces], dtype=np.int64))
+        return Cuts(b"".join(texts), np.cumsum(lengths) - lengths, offsets)
 
     def _starts(self, raw: bytes, firsts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where pieces start in `raw`, which starts a line, or a text as all of `firsts` do."""
