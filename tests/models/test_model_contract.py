@@ -44,7 +44,7 @@ def spelled(tokeniser: Tokeniser) -> Speller:
 def neural(vocabulary: int) -> Bigram:
     tokeniser = train_tokeniser("word", [LINES], vocabulary)
     counts = count_pairs([tokeniser.encode(LINES)], tokeniser.size, tokeniser.begin)
-    sizes = BigramConfig(dimension=6, hidden=10)
+    sizes = BigramConfig(dimension=30, hidden=50)  # enough to add up that the order would show in the last bit
     vectors = spectral_vectors(counts, sizes.dimension)
     parameters = random_parameters(sizes, tokeniser.size, np.random.default_rng(0), vectors)
     return Bigram(sizes, parameters, tokeniser, Chain(), spelled(tokeniser))

@@ -17,9 +17,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from inkling.errors import InklingError, UsageError
+from inkling.text.bpe import BPETokeniser
 from inkling.text.tokenise import (
     KINDS,
-    BPETokeniser,
     ByteTokeniser,
     CharacterTokeniser,
     Pieces,

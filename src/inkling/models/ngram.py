@@ -310,7 +310,7 @@ class NGram:
     def score(self, texts: Sequence[str]) -> Scores:
         from inkling.models.contracts import assemble_scores
 
-        encoded = self.tokeniser.encode([self.chain(text) for text in texts])
+        encoded = self.tokeniser.encode([self.chain(text) for text in texts] if self.chain.names else texts)
         nats = self.score_ids(encoded.ids, encoded.offsets)
         return assemble_scores(texts, encoded, nats, self.tokeniser, self.speller)
 

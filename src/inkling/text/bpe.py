@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from inkling.text.pieces import Cutter, blocks_of_lines, utf8
+from inkling.text.pieces import Cutter, blocks_of_lines
 from inkling.text.tokens import Encodings
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class BPETokeniser:
 
     def encode(self, texts: Sequence[str]) -> Encodings:
         # A text repeats its pieces: each different one goes through the merges once, and the ids are gathered.
-        cuts = self._cutter.cut([utf8(text) for text in texts])
+        cuts = self._cutter.cut(texts)
         numbers: defaultdict[bytes, int] = defaultdict()
         numbers.default_factory = numbers.__len__  # the next piece never seen before gets the next number
         wanted = np.empty(len(cuts.starts), np.int32)

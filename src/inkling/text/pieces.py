@@ -170,12 +170,12 @@ class Cutter:
             # Of the bytes of UTF-8; 0xFF marks those of characters beyond ASCII, whose kinds are looked up.
             self.byte_kinds = self.kinds[:128].tobytes() + b"\xff" * 128
 
-    def cut(self, texts: Sequence[bytes]) -> Cuts:
-        """`texts` in UTF-8."""
+    def cut(self, texts: Sequence[str]) -> Cuts:
         if self.kinds is None:
             return self._cut_by_expression(texts)
-        raw = b"".join(texts)
-        lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+        parts = [utf8(text) for text in texts]
+        raw = b"".join(parts)
+        lengths = np.fromiter(map(len, parts), np.int64, len(parts))
         firsts = np.cumsum(lengths) - lengths
         found, begin = [], 0
         while begin < len(raw):
@@ -187,11 +187,11 @@ class Cutter:
         starts = np.concatenate(found) if found else np.zeros(0, np.int64)
         return Cuts(raw, starts, np.append(np.searchsorted(starts, firsts), len(starts)))
 
-    def _cut_by_expression(self, texts: Sequence[bytes]) -> Cuts:
-        pieces = [[len(piece.encode()) for piece in re.findall(self.pattern, text.decode())] for text in texts]
+    def _cut_by_expression(self, texts: Sequence[str]) -> Cuts:
+        pieces = [[len(utf8(piece)) for piece in re.findall(self.pattern, text)] for text in texts]
         lengths = np.array([length for text in pieces for length in text], np.int64)
         offsets = np.append(0, np.cumsum([len(text) for text in pieces], dtype=np.int64))
-        return Cuts(b"".join(texts), np.cumsum(lengths) - lengths, offsets)
+        return Cuts(utf8("".join(texts)), np.cumsum(lengths) - lengths, offsets)
 
     def _starts(self, raw: bytes, firsts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where pieces start in `raw`, which starts a line, or a text as all of `firsts` do."""

@@ -73,7 +73,7 @@ class WordTokeniser:
         return Vocabulary([self.piece(i) for i in range(self.size)])
 
     def encode(self, texts: Sequence[str]) -> Encodings:
-        cuts = self._cutter.cut([utf8(text) for text in texts])
+        cuts = self._cutter.cut(texts)
         ids = self._vocabulary.ids(cuts.raw, cuts.starts)
         spellings = tuple([piece.decode() for piece in cuts.pieces(np.flatnonzero(ids == 0))])
         return Encodings(ids, cuts.offsets, spellings)
