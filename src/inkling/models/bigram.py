@@ -109,7 +109,7 @@ class Bigram:
     def table(self) -> NDArray[np.float64]:
         if self._table is None:
             table = self.logits(torch.arange(self.tokeniser.size))  # V×V, and the only one of its size
-            for rows in torch.split(table, max(1, BLOCK_CELLS // self.tokeniser.size)):
+            for rows in torch.split(table, 32):  # few at once, so that this takes hardly more memory than the table
                 rows.copy_(torch.log_softmax(rows, dim=1))
             self._table = np.asarray(table.numpy(), np.float64)
         return self._table

@@ -9,7 +9,6 @@ its spelling, letter by letter, so no vocabulary wins by being small.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar, overload
@@ -144,8 +143,7 @@ def assemble_scores(
                 "charge them; fit it with one."
             )
         # Unknown pieces come again and again: each different one is measured once.
-        numbers: defaultdict[str, int] = defaultdict()
-        numbers.default_factory = numbers.__len__  # the next spelling never seen before gets the next number
+        numbers = {spelling: i for i, spelling in enumerate(dict.fromkeys(encodings.spellings))}
         which = np.fromiter(map(numbers.__getitem__, encodings.spellings), np.int64, len(encodings.spellings))
         byte_lengths[unknown] = np.fromiter(map(len, map(str.encode, numbers)), np.int64, len(numbers))[which]
         spelling_nats[unknown] = speller.nats(list(numbers))[which]

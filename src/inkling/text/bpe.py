@@ -72,6 +72,7 @@ class BPETokeniser:
         for first in range(0, len(wanted), BLOCK_PIECES):
             here = np.arange(first, min(first + BLOCK_PIECES, len(wanted)))
             wanted[here] = np.fromiter(map(numbers.__getitem__, cuts.pieces(here)), np.int32, len(here))
+        numbers.default_factory = None  # it holds `numbers`: such a circle would stay in memory for long
         different = [piece.decode() for piece in numbers]
         encodings = self._tokenizer.encode_batch_fast(different, add_special_tokens=False)
         ids, ends = _gather([np.array(encoding.ids, dtype=np.int32) for encoding in encodings], wanted)
