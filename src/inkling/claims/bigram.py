@@ -26,7 +26,7 @@ from inkling.measure.intervals import bootstrap_ratio
 from inkling.measure.tally import tally
 from inkling.models.bigram import Bigram
 from inkling.models.ngram import NGram, NGramConfig
-from inkling.recipes.bigram import BigramRecipe, Prepared, prepare
+from inkling.recipes.bigram import BigramRecipe, Prepared, prepare, within_budget
 from inkling.text.corpus import Corpus
 from inkling.text.normalise import Chain
 from inkling.text.tokenise import UNKNOWN, WordTokeniser, piece_pattern
@@ -55,6 +55,7 @@ class Trained:
 def fit(name: str, recipe: BigramRecipe, tokeniser: Tokeniser | None = None) -> tuple[Trained, Prepared]:
     """Trains in memory; seconds count from the start point on, its making included."""
     prepared = prepare(recipe, tokeniser)
+    recipe = within_budget(recipe, prepared)
     state = TrainingState(prepared.objective.parameters)
     seconds, nats = [], []
     for step in train(prepared.objective, prepared.batches, recipe.training(), state, prepared.validate):
