@@ -15,6 +15,7 @@ import json
 import math
 import os
 import resource
+import sys
 import tempfile
 import time
 from dataclasses import replace
@@ -55,7 +56,9 @@ def main() -> None:
 def measure(data: Path | None, folder: Path, steps: int) -> dict[str, float]:
     base = recipe(data, folder)
     prepared = prepare(replace(base, method="sgd"))
+    say("the reference …")
     reference, final_nats = run_reference(prepared, steps)
+    say(f"{reference:.1f} s; the exact method …")
     seconds, taken, nats = run_exact(prepared, final_nats)
     figures = {
         "reference_seconds": reference,
@@ -65,6 +68,7 @@ def measure(data: Path | None, folder: Path, steps: int) -> dict[str, float]:
         "exact_train_perplexity_there": math.exp(nats),
         "ratio": reference / seconds,
     }
+    say(f"{seconds:.3f} s; learned vectors to the end …")
     learned: Trained
     learned, _ = fit("", replace(base, learn_vectors=True, hidden=100, discount=0.4, dropout=0.3))
     held_out = lines_of(base.held_out[0])
@@ -72,6 +76,7 @@ def measure(data: Path | None, folder: Path, steps: int) -> dict[str, float]:
     figures["exact_learned_dev_perplexity"] = perplexity(learned.model, held_out)
     figures["kneser_ney_dev_perplexity"] = perplexity(count(prepared), held_out)
     if data:
+        say("all 10,000 words …")
         started = time.perf_counter()
         whole, _ = fit("", replace(base, learn_vectors=True, hidden=100, vocabulary=10_000, minutes=1.5, dropout=0.3))
         figures["words_10000_seconds"] = time.perf_counter() - started
@@ -79,6 +84,10 @@ def measure(data: Path | None, folder: Path, steps: int) -> dict[str, float]:
         figures["words_10000_dev_perplexity"] = perplexity(whole.model, held_out)
     figures["peak_memory_megabytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return figures
+
+
+def say(what: str) -> None:
+    print(what, file=sys.stderr, flush=True)
 
 
 def recipe(data: Path | None, folder: Path) -> BigramRecipe:
