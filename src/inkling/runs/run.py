@@ -32,7 +32,7 @@ from inkling.errors import InklingError, UsageError
 from inkling.runs import files
 
 CHECKPOINTS_KEPT = 2
-STATES = ("running", "interrupted", "failed", "finished")
+REQUIRED = ("kind", "state", "started", "recipe", "normalise", "seed", "threads", "data", "versions")
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,11 @@ class Run:
             raise InklingError(f"{path / 'run.json'} cannot be read ({error}); restore it or train anew.") from error
         if not isinstance(info, dict) or info.get("format") != 1:
             raise InklingError(f"{path} was written by another version of Inkling; open it with that one.")
+        lacking = [key for key in REQUIRED if key not in info]
+        if lacking:
+            raise InklingError(
+                f"{path / 'run.json'} has no '{lacking[0]}', so it is damaged; restore it or train anew."
+            )
         return cls(path, info)
 
     # ------------------------------------------------------------------------------------------- state
