@@ -152,7 +152,7 @@ def test_bad_utf_16_is_named_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        (gzip.compress(b"hello"), "a.txt holds gzip data where text was expected: rename it to end in .gz"),
+        (gzip.compress(b"hello", mtime=0), "a.txt holds gzip data where text was expected: rename it to end in .gz"),
         (lzma.compress(b"hello"), "holds xz data"),
         (bz2.compress(b"hello"), "holds bzip2 data"),
         (zstandard.ZstdCompressor().compress(b"hello"), "holds zstd data"),
