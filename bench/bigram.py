@@ -38,6 +38,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder with ptb/ and glove/")
     parser.add_argument("--steps", type=int, default=40_000, help="of the reference")
+    parser.add_argument("--at-least", type=float, default=0, help="fail if the exact method saves less than this")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -51,6 +52,8 @@ def main() -> None:
             f"\nThe exact method reached the reference's final training loss in 1/{figures['ratio']:.0f} of its time "
             f"({figures['exact_seconds_to_reference']:.3f} s against {figures['reference_seconds']:.1f} s)."
         )
+    if figures["ratio"] < options.at_least:
+        raise SystemExit(f"only {figures['ratio']:.0f} times faster; at least {options.at_least:g} was wanted")
 
 
 def measure(data: Path | None, folder: Path, steps: int) -> dict[str, float]:
