@@ -365,7 +365,7 @@ print(os.environ.get("TOKENIZERS_PARALLELISM"))
         start_new_session=True,
     )
     try:
-        output, complaints = done.communicate(timeout=30)
+        output, complaints = done.communicate(timeout=120)
     except subprocess.TimeoutExpired:
         os.killpg(done.pid, signal.SIGKILL)  # the child that hangs keeps the pipes open
         done.communicate()
