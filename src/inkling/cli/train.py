@@ -210,9 +210,10 @@ def _follow(
     from inkling.runs.run import Run
 
     try:
+        info: dict[str, Any] = {}  # the last held-out figure stays in view until the next
         with progress(steps, f"Training {path.name}", "steps") as bar:
             for _, step in begin(notice):
-                info: dict[str, Any] = {"perplexity": round(_perplexity(step.nats / step.tokens), 2)}
+                info["perplexity"] = round(_perplexity(step.nats / step.tokens), 2)
                 if step.held_out_nats is not None:
                     info["held out"] = round(_perplexity(step.held_out_nats), 2)
                 bar.update(step.step, **info)
