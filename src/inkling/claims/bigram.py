@@ -197,8 +197,9 @@ def _table(fits: Sequence[Trained], kneser_ney: NGram, dev: Sequence[str], test:
         Column("to the reference's final loss", ".2f", unit="s"),
     )
     note = (
-        "Dev text chose when to stop, and earlier the default discount and dropout; test text chose nothing. A loss of softened, dropped-out training (learned "
-        "vectors) is higher than the plain one, so its time to the reference's loss is an upper bound."
+        "Dev text chose when to stop, and earlier the default discount and dropout; test text chose nothing. "
+        "A loss of softened, dropped-out training (learned vectors) is higher than the plain one, so its time to the "
+        "reference's loss is an upper bound."
     )
     return Table("A5: word bigram models on Penn Treebank, 2,000 words", columns, tuple(rows), (note,))
 
