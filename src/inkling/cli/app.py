@@ -11,7 +11,7 @@ import sys
 
 import typer
 
-from inkling.cli import check, demonstrate, manage, train, use
+from inkling.cli import check, demonstrate, evaluate, manage, sample, train, use
 from inkling.errors import InklingError
 
 INTERRUPTED = 130
@@ -39,10 +39,10 @@ app = typer.Typer(
 
 app.add_typer(train.app, name="train")
 app.command("resume")(train.resume)
-app.command("evaluate")(use.evaluate)
+app.command("evaluate")(evaluate.evaluate)
 app.command("score")(use.score)
 app.command("filter")(use.filter_rows)
-app.command("sample")(use.sample)
+app.command("sample")(sample.sample)
 app.add_typer(manage.runs, name="runs")
 app.add_typer(manage.data, name="data")
 app.command("gradcheck")(check.gradcheck)

@@ -14,6 +14,8 @@ Files = Annotated[
     list[str],
     typer.Argument(help="Text: files (.txt .csv .tsv .jsonl .parquet, also .gz .xz .zst), folders, -, or data:NAME."),
 ]
+FileArgument = Annotated[list[str], typer.Argument(help="Text: files, folders, - or data:NAME.")]
+RunArgument = Annotated[str, typer.Argument(help="A run directory.")]
 TextColumn = Annotated[str | None, typer.Option(help="Column that holds the text, by name or number.")]
 LabelColumn = Annotated[str | None, typer.Option(help="Column that holds the label.")]
 Encoding = Annotated[str | None, typer.Option(help="Encoding of the files, when it is not UTF-8 or marked UTF-16.")]
