@@ -76,6 +76,10 @@ class Bigram:
         self._table: NDArray[np.float64] | None = None
         self._large: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]] | None = None
 
+    @property
+    def context(self) -> str:
+        return "1 token"
+
     def logits(self, contexts: Tensor) -> Tensor:
         """Θ for the given contexts, in float64."""
         W2, b2 = self.parameters["W2"].double(), self.parameters["b2"].double()
@@ -96,6 +100,14 @@ class Bigram:
         if self.tokeniser.size <= TABLE_SIZE:
             return token, log_probs_tensor(self.table()[token])
         return token, self.log_probs(torch.tensor([token]))[0]
+
+    def step_many(self, states: Sequence[int], tokens: Sequence[int]) -> tuple[list[int], Tensor]:
+        """Row by row, where a product of matrices would round by how many rows there are: as `step`, to the bit."""
+        size = self.tokeniser.size
+        if size <= TABLE_SIZE:
+            return list(tokens), log_probs_tensor(self.table()[np.asarray(tokens, np.int64)])
+        rows = {token: self.step(0, token)[1] for token in dict.fromkeys(tokens)}
+        return list(tokens), torch.stack([rows[token] for token in tokens]) if rows else torch.zeros(0, size).double()
 
     def score(self, texts: Sequence[str]) -> Scores:
         normalised = [self.chain(text) for text in texts] if self.chain.names else texts

@@ -99,11 +99,20 @@ class LanguageModel(Protocol[State]):
         """The normalisation that the model was trained behind; `score` applies it."""
         ...
 
+    @property
+    def context(self) -> str:
+        """How much of what stands before a token `score` lets the model see, in words: "5 tokens"."""
+        ...
+
     def begin(self) -> tuple[State, Tensor]:
         """The state before a text, and the log-probabilities (V) of its first token."""
         ...
 
     def step(self, state: State, token: int) -> tuple[State, Tensor]: ...
+    def step_many(self, states: Sequence[State], tokens: Sequence[int]) -> tuple[list[State], Tensor]:
+        """`step` for several texts at once: the next states, and log-probabilities (B×V)."""
+        ...
+
     def score(self, texts: Sequence[str]) -> Scores: ...
 
 

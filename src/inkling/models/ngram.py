@@ -290,6 +290,11 @@ class NGram:
             raise InklingError("There is no text to count n-grams in; give at least one text.")
         return cls(tokeniser, chain, config, speller, KneserNey.smooth(total, tokeniser.begin, config.discount))
 
+    @property
+    def context(self) -> str:
+        tokens = self.config.order - 1
+        return f"{tokens or 'no'} token{'s' * (tokens != 1)}"
+
     def begin(self) -> tuple[tuple[int, ...], Tensor]:
         state = (self.tokeniser.begin,) * (self.config.order - 1)
         return state, self._next(state)
@@ -297,6 +302,16 @@ class NGram:
     def step(self, state: tuple[int, ...], token: int) -> tuple[tuple[int, ...], Tensor]:
         state = (*state, int(token))[1:]
         return state, self._next(state)
+
+    def step_many(
+        self, states: Sequence[tuple[int, ...]], tokens: Sequence[int]
+    ) -> tuple[list[tuple[int, ...]], Tensor]:
+        """Texts in the same state (many, after a common prompt) are looked up once."""
+        from inkling.models.contracts import log_probs_tensor
+
+        following = [(*state, int(token))[1:] for state, token in zip(states, tokens, strict=True)]
+        rows = {state: self.table.log_probs(state) for state in dict.fromkeys(following)}
+        return following, log_probs_tensor(np.array([rows[s] for s in following]).reshape(-1, self.tokeniser.size))
 
     def _next(self, state: tuple[int, ...]) -> Tensor:
         from inkling.models.contracts import log_probs_tensor

@@ -1,0 +1,1 @@
+"""Why: where along a text a model is surprised."""
