@@ -177,8 +177,9 @@ def test_ctrl_c_keeps_what_was_learned_and_resume_goes_on_as_if_nothing_had_been
 # ------------------------------------------------------------------------------------------ evaluate
 
 EVALUATION_KEYS = {
-    *("model", "text", "normalisation", "lossy", "bits_per_byte", "low", "high", "level"),
-    *("perplexity_per_token", "perplexity_per_word", "perplexity_per_character"),
+    *("model", "kind", "text", "normalisation", "lossy", "bits_per_byte", "low", "high", "level", "blocks", "context"),
+    *("rank", "rank_best", "rank_worst"),
+    *("perplexity_per_token", "perplexity_per_token_charged", "perplexity_per_word", "perplexity_per_character"),
     *("bits_per_token", "bits_per_word", "bits_per_character", "unknown_share"),
     *("nats", "spelling_nats", "tokens", "unknown", "words", "chars", "bytes"),
 }
@@ -187,7 +188,8 @@ EVALUATION_KEYS = {
 def test_two_runs_two_texts_and_two_normalisations_are_eight_rows_in_any_order(cli: Cli) -> None:
     def rows(runs: list[str], texts: list[str], chains: list[str]) -> dict[tuple[str, str, str], Any]:
         arguments = [*runs, *(a for text in texts for a in ("--on", text))]
-        found = cli.json("evaluate", *arguments, *(a for chain in chains for a in ("--normalise", chain)))
+        chosen = (a for chain in chains for a in ("--normalise", chain))
+        found = cli.json("evaluate", *arguments, *chosen, "--no-baselines")["rows"]
         assert all(set(row) == EVALUATION_KEYS for row in found)
         return {(row["model"], row["text"], row["normalisation"]): row for row in found}
 
@@ -196,15 +198,20 @@ def test_two_runs_two_texts_and_two_normalisations_are_eight_rows_in_any_order(c
     assert set(found) == {(r, t, c) for r in ("network", "counts") for t in texts for c in chains}
     assert rows(runs[::-1], texts[::-1], chains[::-1]) == found
     alone = rows(["runs/counts"], ["other.txt"], ["lower"])
-    assert alone == {("counts", "other.txt", "lower"): found["counts", "other.txt", "lower"]}
-    for (_, _, chain), row in found.items():
-        assert row["low"] <= row["bits_per_byte"] <= row["high"]
+    both = found["counts", "other.txt", "lower"]
+    places = {"rank": 1, "rank_best": 1, "rank_worst": 1}
+    assert alone == {("counts", "other.txt", "lower"): {**both, **places}}
+    for (_, text, chain), row in found.items():
+        if text == "novel.txt":
+            assert row["low"] <= row["bits_per_byte"] <= row["high"]
+        else:
+            assert row["low"] is row["high"] is None  # fewer than eight blocks
         assert row["lossy"] == (chain == "lower")
     assert {row["bytes"] for (_, text, _), row in found.items() if text == "other.txt"} == {len(OTHER.encode())}
 
 
 def test_evaluate_charges_what_the_model_says(cli: Cli) -> None:
-    [row] = cli.json("evaluate", "runs/network", "--on", "other.txt")
+    [row] = cli.json("evaluate", "runs/network", "--on", "other.txt", "--no-baselines")["rows"]
     scores = inkling.load("runs/network").score([OTHER])
     nats = math.fsum(scores.nats) + math.fsum(scores.spelling_nats)
     assert row["nats"] + row["spelling_nats"] == pytest.approx(nats, rel=1e-12)
@@ -214,8 +221,8 @@ def test_evaluate_charges_what_the_model_says(cli: Cli) -> None:
 
 def test_runs_of_the_same_name_are_told_apart_by_their_paths(cli: Cli, tmp_path: Path) -> None:
     cli("train", "ngram", "other.txt", "--out", str(tmp_path / "network"))
-    found = cli.json("evaluate", "runs/network", str(tmp_path / "network"), "--on", "other.txt")
-    assert {row["model"] for row in found} == {"runs/network", str(tmp_path / "network")}
+    found = cli.json("evaluate", "runs/network", str(tmp_path / "network"), "--on", "other.txt")["rows"]
+    assert {row["model"] for row in found if row["kind"] == "run"} == {"runs/network", str(tmp_path / "network")}
 
 
 def test_evaluate_prints_a_table_on_stdout_and_nothing_on_stderr(cli: Cli) -> None:

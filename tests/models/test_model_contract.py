@@ -162,6 +162,56 @@ def test_a_step_leaves_the_state_before_it_as_it_was(model: LanguageModel[Any]) 
     assert torch.equal(log_probs, kept)
 
 
+def stepped_together(
+    model: LanguageModel[Any], texts: list[str], steps: int = 5
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Log-probabilities (B×V) of texts driven side by side with `step_many`, and of each driven alone with `step`."""
+    ids = [model.tokeniser.encode([model.chain(text)]).ids.tolist() + [model.tokeniser.begin] * steps for text in texts]
+    together = [model.begin()[0] for _ in texts]
+    alone = [model.begin()[0] for _ in texts]
+    for place in range(steps):
+        tokens = [row[place] for row in ids]
+        together, found = model.step_many(together, tokens)
+        each = [model.step(state, token) for state, token in zip(alone, tokens, strict=True)]
+        alone = [state for state, _ in each]
+        assert len(together) == len(texts)
+        yield found, torch.stack([log_probs for _, log_probs in each])
+
+
+@laws
+@given(texts=st.lists(TEXTS, min_size=1, max_size=5))
+def test_texts_stepped_together_expect_what_they_expect_alone(model: LanguageModel[Any], texts: list[str]) -> None:
+    for together, alone in stepped_together(model, texts):
+        assert together.shape == (len(texts), model.tokeniser.size)
+        torch.testing.assert_close(together.double(), alone.double(), rtol=0, atol=1e-9)
+
+
+def test_counted_models_and_bigrams_step_together_to_the_bit(model: Model) -> None:
+    if not isinstance(model, Bigram | NGram):
+        pytest.skip("other models may round by the size of the batch")
+    for together, alone in stepped_together(model, [*LINES[:6], LINES[0], "", "qwx"]):
+        assert torch.equal(together, alone)
+
+
+def test_many_steps_leave_the_states_before_them_as_they_were(model: LanguageModel[Any]) -> None:
+    before = [model.step(model.begin()[0], token)[0] for token in (3, 5)]
+    first = model.step_many(before, [1, 2])[1].clone()
+    model.step_many(before, [4, 4])
+    assert torch.equal(model.step_many(before, [1, 2])[1], first)
+
+
+@pytest.mark.parametrize(
+    ("name", "context"),
+    [("bigram", "1 token"), ("words, order 2", "1 token"), ("characters, order 4", "3 tokens")],
+)
+def test_a_model_says_how_far_back_it_looks(name: str, context: str) -> None:
+    assert made(name).context == context
+
+
+def test_a_model_of_single_tokens_looks_back_at_none() -> None:
+    assert counted("character", 1).context == "no tokens"
+
+
 @laws
 @given(texts=st.lists(TEXTS, max_size=6))
 def test_texts_scored_together_cost_what_they_cost_alone(model: Model, texts: list[str]) -> None:

@@ -11,7 +11,7 @@ import sys
 
 import typer
 
-from inkling.cli import check, demonstrate, evaluate, manage, sample, train, use
+from inkling.cli import check, demonstrate, evaluate, manage, sample, surprise, train, use
 from inkling.errors import InklingError
 
 INTERRUPTED = 130
@@ -43,6 +43,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("score")(use.score)
 app.command("filter")(use.filter_rows)
 app.command("sample")(sample.sample)
+app.command("surprise")(surprise.surprise)
 app.add_typer(manage.runs, name="runs")
 app.add_typer(manage.data, name="data")
 app.command("gradcheck")(check.gradcheck)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -26,62 +25,57 @@ def evaluate(
     normalise: Annotated[
         list[str] | None, typer.Option(help="Normalise the text first; may be repeated, for a row each.")
     ] = None,
+    baselines: Annotated[
+        bool,
+        typer.Option("--baselines/--no-baselines", help="Beside the runs: uniform, unigram, 6-gram, compressors."),
+    ] = True,
+    overlap: Annotated[
+        bool | None,
+        typer.Option(
+            "--overlap/--no-overlap",
+            help="Look for the texts in the training text. [default: unless it is over 200 MB]",
+        ),
+    ] = None,
     text_column: TextColumn = None,
     encoding: Encoding = None,
     header: Header = None,
     format: Format = None,
     bad_rows: BadRows = None,
     seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
+    html: Annotated[str | None, typer.Option(help="Write a page with tables and charts to this file too.")] = None,
     json: Json = False,
 ) -> None:
-    """Measure models on texts: bits per byte with an interval, perplexity, unknown words.
+    """Measure models on texts: bits per byte with an interval, perplexity, and which differences are real.
 
     \b
     Examples:
       inkling evaluate runs/bigram-novel --on other.txt
       inkling evaluate runs/a runs/b --on x.txt --on y.txt --json
       inkling evaluate runs/a --on x.txt --normalise none --normalise lower,spaces
+      inkling evaluate runs/a runs/b --on x.txt --html ruler.html
     """
-    from inkling.measure.evaluation import evaluate as measure
-    from inkling.measure.evaluation import evaluation_table
-    from inkling.recipes.data import TextConfig, documents, open_corpus
-    from inkling.report.terminal import print_table, progress
-    from inkling.runs.loading import load
-    from inkling.text.normalise import Chain
+    from pathlib import Path
+
+    from inkling.recipes.data import TextConfig
+    from inkling.recipes.evaluation import EvaluationRecipe, evaluate_runs
+    from inkling.report.page import write
+    from inkling.report.terminal import print_page, progress
 
     check_seed(seed)
-    config = TextConfig(
+    reading = TextConfig(
         text_column=text_column, encoding=encoding, header=header, format=format, bad_rows=check_bad_rows(bad_rows)
     )
-    models = [(name, load(run)) for name, run in zip(_distinct_names(runs), runs, strict=True)]
-    chains = [Chain.parse(names) for names in normalise or ["none"]]
-    corpora = [
-        (name, open_corpus([text], config, keep_line_ends=True, keep_empty=True))
-        for name, text in zip(_distinct_names(on), on, strict=True)
-    ]
-    rows = []
-    with progress(len(models) * len(corpora) * len(chains), "Measuring", "texts") as bar:
-        for name, corpus in corpora:
-            for model_name, model in models:
-                for chain in chains:
-                    rows.append(
-                        measure(
-                            model,
-                            documents(corpus),
-                            model_name=model_name,
-                            text_name=name,
-                            chain=chain,
-                            seed=seed,
-                        )
-                    )
-                    bar.update(len(rows))
+    recipe = EvaluationRecipe(tuple(runs), tuple(on), tuple(normalise or ["none"]), reading, baselines, overlap, seed)
+    with progress(None, "Measuring", "bytes") as bar:
+
+        def show(done: int, total: int, what: str) -> None:
+            bar.total = total
+            bar.update(done, now=what)
+
+        found = evaluate_runs(recipe, show)
+    if html is not None:
+        write(found.page(), Path(html))
     if json:
-        print_json([row.to_json() for row in rows])
+        print_json(found.to_json())
     else:
-        print_table(evaluation_table(rows))
-
-
-def _distinct_names(paths: list[str]) -> list[str]:
-    """The last part of each path, or the whole of each where two would be called the same."""
-    names = [Path(path).absolute().name for path in paths]
-    return names if len(set(names)) == len(set(paths)) else paths
+        print_page(found.summary())

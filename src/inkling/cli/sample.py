@@ -55,7 +55,7 @@ def sample(
     from inkling.errors import UsageError
     from inkling.models.sampling import SamplingConfig, sample_many
     from inkling.models.sampling import sample as draw
-    from inkling.report.surprise import is_coloured, legend
+    from inkling.report.surprise import is_coloured, legend, put
     from inkling.report.terminal import safe
     from inkling.runs.loading import load
 
@@ -76,20 +76,20 @@ def sample(
         config = replace(config, tokens=LONG)
     coloured = show_probabilities and not json and is_coloured()
     if coloured:
-        sys.stderr.write(legend() + "\n")
+        put(legend() + "\n", sys.stderr)
     prompts = [prompt] * count
     if json:
         print_json([_record(drawn, show_probabilities) for drawn in sample_many(model, config, seed, prompts)])
         return
     if count == 1:
-        sys.stdout.write(safe(prompt))
+        put(safe(prompt))
         writer = _Writer(coloured)
         for token in draw(model, config, np.random.default_rng((seed, 0)), prompt):
             writer.write(token)
         writer.end()
         return
     for drawn in sample_many(model, config, seed, prompts):
-        sys.stdout.write(f"{'' if drawn.number == 0 else chr(10)}--- {drawn.number + 1} of {count} ---\n{safe(prompt)}")
+        put(f"{'' if drawn.number == 0 else chr(10)}--- {drawn.number + 1} of {count} ---\n{safe(prompt)}")
         writer = _Writer(coloured)
         for token in drawn.tokens:
             writer.write(token)
@@ -113,17 +113,17 @@ class _Writer:
         self._show(self._decoder.decode(token.text))
 
     def end(self) -> None:
+        from inkling.report.surprise import put
+
         self._show(self._decoder.decode(b"", final=True))
-        sys.stdout.write("\n")
-        sys.stdout.flush()
+        put("\n")
 
     def _show(self, text: str) -> None:
-        from inkling.report.surprise import shaded_token
+        from inkling.report.surprise import put, shaded_token
         from inkling.report.terminal import safe
 
         if text:
-            sys.stdout.write(shaded_token(text, self._bits) if self._coloured else safe(text))
-            sys.stdout.flush()
+            put(shaded_token(text, self._bits) if self._coloured else safe(text))
             self._bits = 0.0
 
 

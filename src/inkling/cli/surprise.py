@@ -50,7 +50,7 @@ def surprise(
     from inkling.explain.surprise import LONGEST_CHARS, Comparison, Surprise, compare
     from inkling.explain.surprise import surprise as find
     from inkling.recipes.data import TextConfig, documents, open_corpus
-    from inkling.report.surprise import is_coloured, write, write_terminal
+    from inkling.report.surprise import is_coloured, put, write, write_terminal
     from inkling.report.terminal import notice, print_table, safe
     from inkling.runs.loading import load
     from inkling.text.normalise import Chain
@@ -91,17 +91,17 @@ def surprise(
         return
     if html is None and is_coloured():
         write_terminal(found)
-        sys.stdout.write("\n")
+        put("\n")
     if isinstance(found, Surprise):
         if html is None and not is_coloured():
             print_table(found.table())
         else:
-            sys.stdout.write(safe(found.summary()) + "\n")
+            put(safe(found.summary()) + "\n")
         return
     for table in found.tables():
         print_table(table)
-        sys.stdout.write("\n")
-    sys.stdout.write(safe(found.summary()) + "\n")
+        put("\n")
+    put(safe(found.summary()) + "\n")
 
 
 def _names(paths: list[str]) -> list[str]:
@@ -114,8 +114,10 @@ def _print_long_json(head: Mapping[str, Any], lists: Mapping[str, Iterable[Mappi
     """One JSON document on stdout, a record a line, written as it is made: a megabyte of text has a million."""
     import json
 
+    encode = json.JSONEncoder(ensure_ascii=False).encode  # made once: `dumps` would make one for every record
+
     def line(value: Any) -> str:
-        text = json.dumps(value, ensure_ascii=False)
+        text = encode(value)
         if text.isprintable():
             return text
         return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,6 +28,7 @@ from inkling.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from inkling.models.gru import GRU
     from inkling.runs.run import Run
     from inkling.training.loop import Step
 
@@ -112,7 +114,7 @@ def bigram(
             raise UsageError(f"--{name} is 0; give a number above 0, or leave it out.")
     recipe = _fill(BigramRecipe, flags, config)
     path = _where(out, "bigram", recipe.files)
-    _follow(lambda say: train_bigram(recipe, path, say), recipe.training().steps, path, json)
+    _follow(lambda say: train_bigram(recipe, path, say), path, json)
 
 
 @app.command()
@@ -165,6 +167,89 @@ def ngram(
     _announce(train_ngram(recipe, _where(out, "ngram", recipe.files), notice), json)
 
 
+@app.command()
+def gru(
+    files: Files,
+    held_out: HeldOut = None,
+    out: Out = None,
+    minutes: Annotated[float | None, typer.Option(help="How long to train; sizes the model. [default: 5]")] = None,
+    tokens: Annotated[str | None, typer.Option(help="character (default), byte, bpe or word.")] = None,
+    vocabulary: Vocabulary = None,
+    hidden: Annotated[int | None, typer.Option(help="Units of a layer. [default: by the minutes]")] = None,
+    layers: Annotated[int | None, typer.Option(help="1, 2 or 3. [default: 1]")] = None,
+    dimension: Annotated[int | None, typer.Option(help="Of the vector of a token.")] = None,
+    tied: Annotated[bool, typer.Option(help="Use the token vectors for the output too.")] = False,
+    norm: Annotated[bool, typer.Option(help="Normalise the output of each layer.")] = False,
+    dropout: Annotated[float | None, typer.Option(help="Share of units left out. [default: by the epochs]")] = None,
+    chunk: Annotated[int | None, typer.Option(help="Tokens that gradients go back through. [default: 64]")] = None,
+    batch: Annotated[int | None, typer.Option(help="Places of the text read side by side.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Chunks to read. [default: as the minutes allow]")] = None,
+    rate: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
+    patience: Annotated[int | None, typer.Option(help="Stop after so many evaluations without a better one.")] = None,
+    pieces: Cut = None,
+    exclude: Exclude = None,
+    normalise: Normalise = None,
+    seed: Seed = None,
+    text_column: TextColumn = None,
+    encoding: Encoding = None,
+    header: Header = None,
+    format: Format = None,
+    bad_rows: BadRows = None,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Train the recurrent model, on characters unless told otherwise.
+
+    A few steps are timed, and from the minutes follow the size of the model and its schedule. The best weights on
+    held-out text are kept; on a terminal it writes a line now and then. Ctrl-C keeps what was learned; `inkling resume`
+    goes on.
+
+    \b
+    Examples:
+      inkling train gru novel.txt --minutes 2
+      inkling train gru novel.txt --hidden 512 --layers 2 --dropout 0.3 --minutes 30
+      inkling train gru reviews.csv --text-column review --tokens bpe --vocabulary 2000
+    """
+    from inkling.errors import UsageError
+    from inkling.recipes.gru import GRURecipe, train_gru
+
+    flags = {
+        "files": tuple(files),
+        "held_out": tuple(held_out) if held_out else None,
+        "minutes": minutes,
+        "tokens": tokens,
+        "vocabulary": vocabulary,
+        "hidden": hidden,
+        "layers": layers,
+        "dimension": dimension,
+        "tied": tied or None,
+        "norm": norm or None,
+        "dropout": dropout,
+        "chunk": chunk,
+        "batch": batch,
+        "steps": steps,
+        "rate": rate,
+        "patience": patience,
+        "pieces": pieces,
+        "exclude": tuple(exclude) if exclude else None,
+        "normalise": normalise,
+        "seed": seed,
+        "text_column": text_column,
+        "encoding": encoding,
+        "header": header,
+        "format": format,
+        "bad_rows": check_bad_rows(bad_rows) if bad_rows else None,
+    }
+    for name in ("minutes", "hidden", "dimension", "chunk", "batch", "steps", "rate"):
+        if flags[name] == 0:
+            raise UsageError(f"--{name} is 0; give a number above 0, or leave it out.")
+    if dropout is not None and dropout < 0:
+        raise UsageError(f"--dropout is {dropout:g}; give a share from 0 to below 1.")
+    recipe = _fill(GRURecipe, flags, config)
+    path = _where(out, "gru", recipe.files)
+    _follow(lambda say: train_gru(recipe, path, say, _write_a_line), path, json)
+
+
 def resume(
     run: Annotated[str, typer.Argument(help="A run directory that was interrupted.")], json: Json = False
 ) -> None:
@@ -174,18 +259,22 @@ def resume(
     Example:
       inkling resume runs/bigram-novel
     """
-    from inkling.configuration import from_record
     from inkling.errors import InklingError
-    from inkling.recipes.bigram import BigramRecipe, resume_bigram
     from inkling.runs.run import Run
 
     opened = Run.open(run)
     if opened.finished:
         raise InklingError(f"{run} is finished; there is nothing to resume, so train anew for a longer run.")
-    if opened.kind != "bigram":
+    if opened.kind == "bigram":
+        from inkling.recipes.bigram import resume_bigram
+
+        _follow(lambda say: resume_bigram(opened, say), opened.path, json)
+    elif opened.kind == "gru":
+        from inkling.recipes.gru import resume_gru
+
+        _follow(lambda say: resume_gru(opened, say, _write_a_line), opened.path, json)
+    else:
         raise InklingError(f"{run} is a {opened.kind}, which is made in one pass; train it anew.")
-    recipe = from_record(BigramRecipe, opened.info["recipe"], run)
-    _follow(lambda say: resume_bigram(opened, say), recipe.training().steps, opened.path, json)
 
 
 def _fill(kind: type[Any], flags: dict[str, Any], config: str | None) -> Any:
@@ -202,20 +291,20 @@ def _where(out: str | None, kind: str, files: tuple[str, ...]) -> Path:
     return Path(out) if out else unused_path(Path(os.environ.get("INKLING_RUNS", "runs")), run_name(kind, files))
 
 
-def _follow(
-    begin: Callable[[Callable[[str], None]], Iterator[tuple[Run, Step]]], steps: int, path: Path, json: bool
-) -> None:
+def _follow(begin: Callable[[Callable[[str], None]], Iterator[tuple[Run, Step]]], path: Path, json: bool) -> None:
     """Draws a training as it goes, and its figures when it ends."""
     from inkling.report.terminal import notice, progress
     from inkling.runs.run import Run
 
     try:
         info: dict[str, Any] = {}  # the last held-out figure stays in view until the next
-        with progress(steps, f"Training {path.name}", "steps") as bar:
-            for _, step in begin(notice):
-                info["perplexity"] = round(_perplexity(step.nats / step.tokens), 2)
+        with progress(None, f"Training {path.name}", "steps") as bar:
+            for run, step in begin(notice):
+                name, shown = _figure(run)
+                info[name] = shown(step.nats / step.tokens)
                 if step.held_out_nats is not None:
-                    info["held out"] = round(_perplexity(step.held_out_nats), 2)
+                    info["held out"] = shown(step.held_out_nats)
+                bar.total = step.steps
                 bar.update(step.step, **info)
     except KeyboardInterrupt:
         if path.exists():
@@ -224,8 +313,25 @@ def _follow(
     _announce(Run.open(path), json)
 
 
-def _perplexity(nats: float) -> float:
-    return math.exp(min(nats, 700.0))
+def _figure(run: Run) -> tuple[str, Callable[[float], float]]:
+    """What a loss of so many nats a token is called and shown as: bits for characters, perplexity for words."""
+    if run.kind == "gru":
+        per = {"character": "bits/char", "byte": "bits/byte"}.get(run.info["recipe"]["tokens"], "bits/token")
+        return per, lambda nats: round(nats / math.log(2), 3)
+    return "perplexity", lambda nats: round(math.exp(min(nats, 700.0)), 2)
+
+
+def _write_a_line(model: GRU) -> None:
+    """A few words of a model in training, on a terminal."""
+    import numpy as np
+
+    from inkling.models.sampling import SamplingConfig, sample
+    from inkling.report.terminal import notice, one_line
+
+    if sys.stderr.isatty():
+        tokens = 70 if model.tokeniser.kind in ("character", "byte") else 20
+        drawn = sample(model, SamplingConfig(temperature=0.8, tokens=tokens), np.random.default_rng(0))
+        notice("  " + one_line(b"".join(token.text for token in drawn).decode("utf-8", "replace")))
 
 
 def _announce(run: Run, json: bool) -> None:

@@ -98,11 +98,11 @@ class Surprise:
             yield Mark(raw[start:end].decode(), bits, start, end, unknown, tokens, end in boundaries)
             start, bits, unknown, tokens = end, 0.0, False, 0
 
-    def course(self, points: int = 120) -> tuple[list[float], list[float]]:
-        """Bits per byte along the text: the middle of each of `points` equal stretches, and its mean."""
+    def course(self) -> tuple[list[float], list[float]]:
+        """Bits per byte along the text: the middle of each of up to 120 equal stretches, and its mean."""
+        points = max(1, min(120, len(self.raw) // 100))
         edges = np.unique(np.linspace(0, len(self.raw), points + 1).astype(np.int64))
-        costs = np.diff(_costs(self, edges).cumsum())
-        return ((edges[1:] + edges[:-1]) / 2).tolist(), (costs / np.diff(edges)).tolist()
+        return ((edges[1:] + edges[:-1]) / 2).tolist(), (_costs(self, edges[1:]) / np.diff(edges)).tolist()
 
     def summary(self) -> str:
         return (
@@ -118,9 +118,8 @@ class Surprise:
         rows: list[tuple[Cell, ...]] = []
         for line, i in zip(lines.tolist(), order, strict=True):
             before, token, after = _place(self.raw, int(self.starts[i]), int(self.byte_ends[i]))
-            name = token + (" (unknown)" if self.unknown[i] else "")
-            rows.append((float(self.bits[i]), name, f"{before}«{token}»{after}", line))
-        columns = (Column("surprise", ".1f", unit="bits"), Column("token"), Column("where"), Column("line", "d"))
+            rows.append((float(self.bits[i]), f"{before}«{token}»{after}", line, bool(self.unknown[i])))
+        columns = (Column("surprise", ".1f", unit="bits"), Column("where"), Column("line", "d"), Column("unknown"))
         notes = [self.summary()]
         if self.normalisation != "none":
             notes.append(f"The text is shown as the model saw it, normalised by {self.normalisation}.")
@@ -214,11 +213,12 @@ class Comparison:
         saved = sign * self.saved_bits
         order = [i for i in np.argsort(-saved, kind="stable")[:most].tolist() if saved[i] > 0]
         own, other = (self.first_bits, self.second_bits) if sign > 0 else (self.second_bits, self.first_bits)
-        lines = _line_numbers(self.first.raw, self.first.document_ends, self._first_bytes(order)).tolist()
+        begins = self._first_bytes(order)
+        lines = _line_numbers(self.first.raw, self.first.document_ends, begins).tolist()
         rows: list[tuple[Cell, ...]] = []
-        for line, i in zip(lines, order, strict=True):
-            before, unit, after = _place(self.first.raw, int(self.starts[i]), int(self.ends[i]))
-            where = f"{before}«{unit}»{after}" if self.unit == "word" else unit.removesuffix("\n")
+        for line, start, i in zip(lines, begins.tolist(), order, strict=True):
+            before, unit, after = _place(self.first.raw, start, int(self.ends[i]))
+            where = f"{before}«{unit}»{after}" if self.unit == "word" else unit.removesuffix("↵")
             rows.append((float(saved[i]), float(own[i]), float(other[i]), where, line))
         columns = (
             Column("saved", ".1f", unit="bits"),
@@ -227,7 +227,9 @@ class Comparison:
             Column("where"),
             Column("line", "d"),
         )
-        return Table(f"Where {winner.model} knows more than {loser.model}", columns, tuple(rows))
+        return Table(
+            f"{self.unit.capitalize()}s where {winner.model} knows more than {loser.model}", columns, tuple(rows)
+        )
 
     def _first_bytes(self, order: Sequence[int]) -> Ints:
         """Where each unit's own text begins: a word's line is that of its letters, not of the space before."""
@@ -369,7 +371,8 @@ def _line_numbers(raw: bytes, document_ends: Ints, places: Ints) -> Ints:
 
 
 def _place(raw: bytes, start: int, end: int) -> tuple[str, str, str]:
-    """A stretch with what stands around it, within its neighbourhood; broken characters at the rim are left off."""
+    """A stretch and what stands around it, in one line; broken characters at the rim are left off."""
     before = raw[max(0, start - 4 * BEFORE_CHARS) : start].decode("utf-8", "ignore")[-BEFORE_CHARS:]
     after = raw[end : end + 4 * AFTER_CHARS].decode("utf-8", "ignore")[:AFTER_CHARS]
-    return before, raw[start:end].decode("utf-8", "replace"), after
+    middle = raw[start:end].decode("utf-8", "replace")
+    return before.replace("\n", "↵"), middle.replace("\n", "↵"), after.replace("\n", "↵")

@@ -102,7 +102,7 @@ class Bigram:
         return token, self.log_probs(torch.tensor([token]))[0]
 
     def step_many(self, states: Sequence[int], tokens: Sequence[int]) -> tuple[list[int], Tensor]:
-        """Row by row, where a product of matrices would round by how many rows there are: as `step`, to the bit."""
+        """The same as `step` to the bit: a product of matrices would round by how many rows there are."""
         size = self.tokeniser.size
         if size <= TABLE_SIZE:
             return list(tokens), log_probs_tensor(self.table()[np.asarray(tokens, np.int64)])

@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from typing import TypeVar
 
@@ -294,10 +294,15 @@ def share_out(workers: int, tasks: Sequence[Callable[[], Result]]) -> list[Resul
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            return list(pool.map(lambda task: task(), tasks))
+        return list(_pool(workers).map(lambda task: task(), tasks))
     finally:
         torch.set_num_threads(threads)
+
+
+@cache
+def _pool(workers: int) -> ThreadPoolExecutor:
+    """Kept, because a thread's buffers for matrix products are lost with it."""
+    return ThreadPoolExecutor(workers, "inkling", torch.set_num_threads, (1,))
 
 
 # ----------------------------------------------------------------------------------------------- using

@@ -25,7 +25,7 @@ from inkling.models.bigram import Bigram, BigramConfig, ExactLoss, PlainLoss, ra
 from inkling.models.pairs import PairCounts, contexts_of, count_pairs
 from inkling.models.spelling import Speller
 from inkling.recipes.card import write_card
-from inkling.recipes.data import LanguageText, TextConfig, resolve
+from inkling.recipes.data import LanguageText, TextConfig, resolve, same_text
 from inkling.runs import files
 from inkling.runs.loading import constant_files
 from inkling.runs.recording import Recorder, checkpoint, dump, restore
@@ -170,13 +170,7 @@ def resume_bigram(run: Run, say: Say = lambda _: None) -> Iterator[tuple[Run, St
     tokeniser = load_tokeniser((run.path / "tokenizer.json").read_text(encoding="utf-8"))
     torch.set_num_threads(int(run.info["threads"]))
     prepared = prepare(recipe, tokeniser, say)
-    described = prepared.text.describe()
-    for names, key in ((recipe.files, "sha256"), (recipe.held_out, "held_out_sha256")):
-        if described[key] != run.info["data"][key]:
-            raise InklingError(
-                f"{', '.join(names)} is not the text that {run.path} was trained on (its SHA-256 differs): "
-                "put the old file back, or train anew."
-            )
+    same_text(run, recipe, prepared.text)
     files.sweep(run.path)
     files.sweep(run.path / "checkpoints")
     state = TrainingState(prepared.objective.parameters)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from inkling.errors import InklingError, UsageError
+from inkling.runs.run import Run
 from inkling.text.corpus import Corpus
 from inkling.text.folders import find_format
 from inkling.text.normalise import Chain
@@ -131,6 +132,17 @@ class LanguageText:
     def _normalised(self, blocks: Iterable[list[str]]) -> Iterator[list[str]]:
         for block in blocks:
             yield [self.chain(text) for text in block] if self.chain.names else block
+
+
+def same_text(run: Run, config: TextConfig, text: LanguageText) -> None:
+    """Refuses to go on with a run when its files are no longer what they were."""
+    described = text.describe()
+    for names, key in ((config.files, "sha256"), (config.held_out, "held_out_sha256")):
+        if described[key] != run.info["data"][key]:
+            raise InklingError(
+                f"{', '.join(names)} is not the text that {run.path} was trained on (its SHA-256 differs): "
+                "put the old file back, or train anew."
+            )
 
 
 def documents(corpus: Corpus, chars: int = 1 << 20) -> Iterator[list[str]]:

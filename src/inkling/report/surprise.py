@@ -17,6 +17,7 @@ import hashlib
 import html
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import IO
 
@@ -38,20 +39,22 @@ SECOND_SHADES = ("", "38;5;137", "38;5;166", "1;38;5;166", "1;4;38;5;166")
 
 STYLE = """
 :root {
-  --s1: #fff3cf; --s2: #ffe09c; --s3: #fdbf74; --s4: #f58e5b; --s5: #cf3f3a; --deep: #ffffff;
-  --a1: #e3eefb; --a2: #bcd7f5; --a3: #86b5ea; --a4: #2f74c0; --b1: #fdebdc; --b2: #fad0ac; --b3: #f2a566; --b4: #c25a10;
+  --s1: #fff6db; --s2: #ffe9b8; --s3: #fdd094; --s4: #f39c6c; --s5: #c93d3a; --deep: #ffffff;
+  --a1: #e3eefb; --a2: #bcd7f5; --a3: #86b5ea; --a4: #2a6cb5;
+  --b1: #fdebdc; --b2: #fad0ac; --b3: #f2a566; --b4: #b9540d;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --s1: #2c2a20; --s2: #473b1d; --s3: #6b4a1a; --s4: #94471f; --s5: #c23a36; --deep: #ffffff;
-    --a1: #1c2937; --a2: #213f60; --a3: #265a91; --a4: #2f74c0; --b1: #322519; --b2: #54371c; --b3: #7f4a18;
-    --b4: #b8560f;
+    --a1: #1c2937; --a2: #213f60; --a3: #265a91; --a4: #2a6cb5;
+    --b1: #322519; --b2: #54371c; --b3: #7f4a18; --b4: #b0520f;
   }
 }
 main { max-width: 60rem; }
 .summary { font-size: 1.05rem; }
 .legend { display: flex; flex-wrap: wrap; gap: 0.35rem; align-items: center; margin: 0 0 1rem; font-size: 0.85rem; }
 .legend span { padding: 0.1rem 0.6rem; border-radius: 3px; border: 1px solid var(--grid); }
+.two { display: inline-grid; grid-template-columns: repeat(6, max-content); }
 .legend em { font-style: normal; color: var(--muted); margin-right: 0.4rem; }
 .tokens {
   margin: 0; padding: 1.1rem 1.3rem; border: 1px solid var(--grid); border-radius: 4px; overflow-wrap: anywhere;
@@ -79,6 +82,11 @@ def is_coloured(file: IO[str] | None = None) -> bool:
     return terminal._is_colourful(file or sys.stdout)
 
 
+def put(text: str, file: IO[str] | None = None) -> None:
+    """Text that is safe already, to `file` (stdout) at once; what its encoding cannot say as escapes."""
+    terminal._write(text, file or sys.stdout)
+
+
 def shaded(text: str, shade: str) -> str:
     """`text`, made safe, in the colour of `shade`; colours end before each line end."""
     if not shade:
@@ -99,16 +107,15 @@ def legend() -> str:
 
 def write_terminal(found: Surprise | Comparison, file: IO[str] | None = None) -> None:
     """The coloured text, as far as `TERMINAL_CHARS`, on stdout; the legend on stderr."""
-    out = file or sys.stdout
     if isinstance(found, Surprise):
         pieces = ((mark.text, SHADES[level(mark.bits)], mark.ends_document) for mark in found.marks())
-        terminal._write(legend() + "\n", sys.stderr)
+        put(legend() + "\n", sys.stderr)
     else:
         pieces = ((mark.text, _saved_shade(mark.bits), mark.ends_document) for mark in found.marks())
         names = found.first.model, found.second.model
         for name, shades in zip(names, (FIRST_SHADES, SECOND_SHADES), strict=True):
             parts = zip(_ranges(SAVED_LEVEL_BITS), shades, strict=True)
-            terminal._write(_legend(f"{one_line(name)} saves, in bits:", parts) + "\n", sys.stderr)
+            put(_legend(f"{one_line(name)} saves, in bits:", parts) + "\n", sys.stderr)
     shown = 0
     ended = True
     for text, shade, ends_document in pieces:
@@ -117,10 +124,10 @@ def write_terminal(found: Surprise | Comparison, file: IO[str] | None = None) ->
         shown += len(text)
         ended = text.endswith("\n")
         missing = "\n" if ends_document and not ended else ""
-        terminal._write(shaded(text, shade) + missing, out)
+        put(shaded(text, shade) + missing, file)
         ended = ended or bool(missing)
     if not ended:
-        terminal._write("\n", out)
+        put("\n", file)
     if shown < len(found.text):
         terminal.notice(_cut(shown, len(found.text)) + " --html shows more, --json everything.")
 
@@ -144,7 +151,7 @@ def _legend(title: str, parts: Iterator[tuple[str, str]]) -> str:
 
 def _ranges(levels: tuple[float, ...]) -> list[str]:
     """'<1', '1–2', … '≥16'."""
-    between = [f"{low:g}–{high:g}" for low, high in zip(levels, levels[1:], strict=False)]
+    between = [f"{low:g}–{high:g}" for low, high in pairwise(levels)]
     return [f"<{levels[0]:g}", *between, f"≥{levels[-1]:g}"]
 
 
@@ -242,7 +249,7 @@ def _html_legend(found: Surprise | Comparison) -> str:
         return f'<div class="legend">{chips("surprise, in bits", "s", LEVEL_BITS)}{unknown}</div>'
     first = chips(f"{found.first.model} saves, in bits", "a", SAVED_LEVEL_BITS)
     second = chips(f"{found.second.model} saves, in bits", "b", SAVED_LEVEL_BITS)
-    return f'<div class="legend">{first}</div>\n<div class="legend">{second}</div>'
+    return f'<div class="legend two">{first}{second}</div>'
 
 
 def _notes(found: Surprise | Comparison, cut: int) -> Iterator[str]:
@@ -265,7 +272,7 @@ def _exhibits(found: Surprise | Comparison) -> Iterator[Exhibit]:
     along = [found] if isinstance(found, Surprise) else [found.first, found.second]
     if min(len(one.raw) for one in along) >= COURSE_BYTES:
         lines = tuple(Line(one.model, *one.course()) for one in along)
-        reading = "The mean of each of 120 equal stretches of the text; lower is better known."
+        reading = f"Means of {len(lines[0].x)} equal stretches of the text; where it is low, the text is well known."
         yield Chart("Along the text", "byte", "bits per byte", lines, reading)
     if isinstance(found, Surprise):
         yield found.table()

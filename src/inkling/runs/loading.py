@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from inkling.configuration import from_record
 from inkling.errors import InklingError
 from inkling.models.bigram import Bigram, BigramConfig
+from inkling.models.gru import GRU, GRUConfig
 from inkling.models.ngram import NGram, NGramConfig
 from inkling.models.spelling import Speller
 from inkling.runs.recording import read
@@ -21,7 +22,7 @@ from inkling.text.normalise import Chain
 from inkling.text.tokenise import load_tokeniser, tokenizer_config_json
 from inkling.text.tokens import Tokeniser
 
-LanguageModelRun = Bigram | NGram
+LanguageModelRun = Bigram | NGram | GRU
 
 
 def load(path: Path | str | Run) -> LanguageModelRun:
@@ -38,6 +39,8 @@ def load(path: Path | str | Run) -> LanguageModelRun:
     where = str(run.path / "config.json")
     if run.kind == "bigram":
         return Bigram(from_record(BigramConfig, record, where), read(weights.read_bytes()), tokeniser, chain, speller)
+    if run.kind == "gru":
+        return GRU(from_record(GRUConfig, record, where), read(weights.read_bytes()), tokeniser, chain, speller)
     if run.kind == "ngram":
         arrays = _arrays(weights.read_bytes())
         return NGram.from_tensors(from_record(NGramConfig, record, where), arrays, tokeniser, chain, speller)

@@ -5,8 +5,9 @@
 
 An objective owns named parameters and fills in their gradients for one batch, giving back a sum of nats and the number
 of tokens it is over; the loop divides, once. A batch is a pure function of the step, and so is every random choice in
-an objective: what must be kept to go on after an interruption is the parameters, the optimiser's moments and the step,
-and going on gives the same numbers to the bit.
+an objective: what must be kept to go on after an interruption is the parameters, the optimiser's moments, the step, and
+what the objective itself remembers (`memory`: the state that a recurrent model carries from batch to batch). Going on
+gives the same numbers to the bit, unless a time budget was too short for the steps: then the clock sets the rate.
 
 When `validate` is given, the parameters that did best on held-out text are kept beside the current ones.
 """
@@ -49,6 +50,7 @@ class TrainingConfig:
     evaluate_every: int = 10
     patience: int = 0  # 0: go through all the steps
     max_seconds: float = math.inf
+    clip: float = 0.0  # longest gradient (Euclidean, per token) that is followed at its full length; 0: any
 
     def __post_init__(self) -> None:
         limits = (
@@ -57,14 +59,18 @@ class TrainingConfig:
             ("evaluate_every", self.evaluate_every >= 1, "at least 1"),
             ("patience", self.patience >= 0, "0 (never stop early) or more"),
             ("max_seconds", self.max_seconds > 0, "a number above 0"),
+            ("clip", 0 <= self.clip < math.inf, "0 (never) or a number above 0"),
         )
         for name, fits, wanted in limits:
             if not fits:
                 raise UsageError(f"{name} of a training is {getattr(self, name)}; give {wanted}.")
 
-    def rate_at(self, step: int) -> float:
-        """`late` holds the rate for the first half, then falls to zero in a line; `halved` halves it halfway."""
-        progress = step / self.steps
+    def rate_at(self, step: int, seconds: float = 0.0) -> float:
+        """`late` holds the rate for the first half, then falls to zero in a line; `halved` halves it halfway.
+
+        A computer that turns out slower than planned reaches the end by the clock, and the rate falls with it.
+        """
+        progress = min(1.0, max(step / self.steps, seconds / self.max_seconds))
         factor = {
             "constant": 1.0,
             "linear": 1.0 - progress,
@@ -85,6 +91,7 @@ class Step:
     seconds: float  # spent in training so far, over all sittings
     held_out_nats: float | None = None
     best: bool = False
+    steps: int = 0  # that there will be, as far as can be seen
 
 
 @dataclass
@@ -96,13 +103,14 @@ class TrainingState:
     seconds: float = 0.0
     moments: dict[str, Tensor] = field(default_factory=dict)  # of Adam: "parameter.mean" and "parameter.square"
     best: Parameters = field(default_factory=dict)
+    memory: Parameters = field(default_factory=dict)  # of the objective; it changes them where they are
     best_nats: float = math.inf
     stale: int = 0  # evaluations since the best one
     finished: bool = False
     settled: bool = True  # False within a step, while some of the above is old and some new: not to be saved
 
     def tensors(self) -> dict[str, Tensor]:
-        groups = {"parameters": self.parameters, "moments": self.moments, "best": self.best}
+        groups = {"parameters": self.parameters, "moments": self.moments, "best": self.best, "memory": self.memory}
         return {f"{group}/{name}": value for group, values in groups.items() for name, value in values.items()}
 
     def scalars(self) -> dict[str, float | int | bool]:
@@ -116,14 +124,15 @@ class TrainingState:
 
     def restore(self, tensors: dict[str, Tensor], scalars: dict[str, float]) -> None:
         """Takes the place that `tensors` and `scalars` describe; the parameters are overwritten where they are."""
-        groups: dict[str, dict[str, Tensor]] = {"parameters": {}, "moments": {}, "best": {}}
+        groups: dict[str, dict[str, Tensor]] = {"parameters": {}, "moments": {}, "best": {}, "memory": {}}
         for name, value in tensors.items():
             group, _, rest = name.partition("/")
             groups[group][rest] = value.clone()
-        if {n: v.shape for n, v in groups["parameters"].items()} != {n: v.shape for n, v in self.parameters.items()}:
-            raise InklingError("The checkpoint has other parameters than this configuration makes; train anew.")
-        for name, value in groups["parameters"].items():
-            self.parameters[name].data.copy_(value)
+        for group, live in (("parameters", self.parameters), ("memory", self.memory)):
+            if {n: v.shape for n, v in groups[group].items()} != {n: v.shape for n, v in live.items()}:
+                raise InklingError("The checkpoint has other parameters than this configuration makes; train anew.")
+            for name, value in groups[group].items():
+                live[name].data.copy_(value)
         self.moments, self.best = groups["moments"], groups["best"]
         self.step, self.stale = int(scalars["step"]), int(scalars["stale"])
         self.seconds, self.best_nats = float(scalars["seconds"]), float(scalars["best_nats"])
@@ -147,7 +156,7 @@ def train(
     """
     started = time.perf_counter() - state.seconds
     while not state.finished:
-        rate = config.rate_at(state.step)
+        rate = config.rate_at(state.step, state.seconds)
         nats, tokens = objective.gradient(batches(state.step), state.step)
         if not math.isfinite(nats):
             raise InklingError(
@@ -157,6 +166,8 @@ def train(
         for parameter in state.parameters.values():
             assert parameter.grad is not None
             parameter.grad.div_(tokens)
+        if config.clip:
+            _shorten(state.parameters, config.clip)
         state.settled = False
         _descend(config, state, rate)
         state.step += 1
@@ -177,7 +188,17 @@ def train(
         impatient = 0 < config.patience <= state.stale
         state.finished = last or impatient
         state.settled = True
-        yield Step(state.step, nats, tokens, rate, state.seconds, held_out, best)
+        in_time = state.step * config.max_seconds / state.seconds if config.max_seconds < math.inf else math.inf
+        planned = max(state.step, min(config.steps, math.ceil(in_time) if in_time < math.inf else config.steps))
+        yield Step(state.step, nats, tokens, rate, state.seconds, held_out, best, planned)
+
+
+def _shorten(parameters: Parameters, longest: float) -> None:
+    gradients = [parameter.grad for parameter in parameters.values() if parameter.grad is not None]
+    length = math.sqrt(sum(float(gradient.square().sum()) for gradient in gradients))
+    if length > longest:
+        for gradient in gradients:
+            gradient.mul_(longest / length)
 
 
 def _descend(config: TrainingConfig, state: TrainingState, rate: float) -> None:

@@ -1,0 +1,311 @@
+"""`inkling train gru`: the recurrent language model from a file of text, within a number of minutes.
+
+One dial, `minutes`. What is not told otherwise follows from it: a few steps are timed; from the speed follows how many
+tokens can be read; from that the size of the model (more units learn more from a token but read fewer), the dropout
+(more, the more often each token is read) and the number of steps over which the rate falls to zero.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from inkling.configuration import from_record
+from inkling.errors import InklingError, UsageError
+from inkling.measure.tally import LN2
+from inkling.models.gru import GRU, Batch, GRUConfig, GRULoss, random_parameters
+from inkling.models.spelling import Speller
+from inkling.recipes.card import write_card
+from inkling.recipes.data import LanguageText, TextConfig, same_text
+from inkling.recipes.stream import TokenStream, encode_stream
+from inkling.runs import files
+from inkling.runs.loading import constant_files
+from inkling.runs.recording import Recorder, checkpoint, dump, restore
+from inkling.runs.run import Run
+from inkling.text.tokenise import Pieces, load_tokeniser, train_tokeniser
+from inkling.text.tokens import Tokeniser
+from inkling.training.loop import Parameters, Step, TrainingConfig, TrainingState, train
+
+Say = Callable[[str], None]
+Watch = Callable[[GRU], None]
+MINUTES = 5.0  # when nothing is said
+HIDDEN = (64, 96, 128, 192, 256, 384, 512, 640, 768)
+EVALUATIONS = 10  # during a training
+JUDGED_SHARE = 0.06  # of the time, at most
+JUDGED_TOKENS = 1 << 17  # of the held-out text, at most, to choose the best weights while training
+MEASURED_TOKENS = 1 << 21  # of the held-out text, at most, at the end
+WATCH_SECONDS = 15.0
+LOG_EVERY = 10
+
+
+@dataclass(frozen=True)
+class GRURecipe(TextConfig):
+    """All that `inkling train gru` can be told. Zero means: what suits the text, the budget and the computer."""
+
+    tokens: Literal["character", "byte", "bpe", "word"] = "character"
+    vocabulary: int = 0  # zero: all characters; 4096 words or pieces
+    pieces: Pieces = "words"
+    exclude: tuple[str, ...] = ()
+    minutes: float = 0.0
+    hidden: int = 0
+    dimension: int = 0
+    layers: int = 1
+    tied: bool = False
+    norm: bool = False
+    dropout: float = -1.0  # below zero: by the number of times that the text is read
+    chunk: int = 0  # tokens that gradients go back through
+    batch: int = 0  # readers side by side
+    steps: int = 0
+    rate: float = 0.0
+    patience: int = 0
+    judged: int = 0  # held-out tokens, to choose the best weights while training
+    workers: int = 0  # zero: one a core
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        kinds = ("character", "byte", "bpe", "word")
+        limits = (
+            ("tokens", self.tokens in kinds, f"one of {', '.join(kinds)}"),
+            ("vocabulary", self.vocabulary == 0 or self.vocabulary >= 2, "at least 2"),
+            ("pieces", self.pieces in get_args(Pieces), f"one of {', '.join(get_args(Pieces))}"),
+            ("minutes", 0 <= self.minutes < math.inf, "a number above 0"),
+            ("hidden", 0 <= self.hidden <= 1 << 14, "a whole number from 1 to 16384"),
+            ("dimension", 0 <= self.dimension <= 1 << 14, "a whole number from 1 to 16384"),
+            ("layers", 1 <= self.layers <= 3, "1, 2 or 3"),
+            ("dropout", self.dropout < 1, "a share from 0 to below 1"),
+            ("chunk", self.chunk >= 0, "at least 1"),
+            ("batch", self.batch >= 0, "at least 1"),
+            ("steps", self.steps >= 0, "a whole number above 0"),
+            ("rate", 0 <= self.rate < math.inf, "a number above 0"),
+            ("patience", self.patience >= 0, "0 (never stop early) or more"),
+            ("judged", self.judged >= 0, "at least 1"),
+            ("workers", 0 <= self.workers <= 1024, "a whole number from 1 to 1024"),
+            ("seed", 0 <= self.seed < 1 << 32, "a whole number from 0 to 4294967295"),
+        )
+        for name, fits, wanted in limits:
+            if not fits:
+                raise UsageError(f"--{name} is {getattr(self, name)}; give {wanted}.")
+
+    def sizes(self) -> GRUConfig:
+        return GRUConfig(self.dimension, self.hidden, self.layers, self.tied, self.norm)
+
+    def training(self) -> TrainingConfig:
+        return TrainingConfig(
+            steps=self.steps,
+            rate=self.rate,
+            schedule="linear",
+            warm_up=min(30, 1 + self.steps // 10),
+            evaluate_every=max(1, self.steps // EVALUATIONS),
+            patience=self.patience,
+            max_seconds=self.minutes * 60 if self.minutes else math.inf,
+            clip=1.0,
+        )
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Text turned into everything that training needs; the same for the same bytes and recipe."""
+
+    recipe: GRURecipe
+    text: LanguageText
+    tokeniser: Tokeniser
+    speller: Speller | None
+    stream: TokenStream
+    held_out: TokenStream
+    objective: GRULoss
+
+    def batch(self, step: int) -> Batch:
+        return self.stream.chunk(step, self.recipe.chunk, self.recipe.batch, self.recipe.seed)
+
+    def model(self, parameters: Parameters) -> GRU:
+        workers = self.recipe.workers
+        return GRU(self.recipe.sizes(), parameters, self.tokeniser, self.text.chain, self.speller, workers)
+
+    def held_out_nats(self, parameters: Parameters, at_most: int) -> NDArray[np.float64]:
+        ids, offsets = self.held_out.ids[:at_most], self.held_out.offsets
+        return self.model(parameters).score_ids(ids, np.append(offsets[offsets < len(ids)], len(ids)))
+
+    def validate(self, parameters: Parameters) -> tuple[float, float]:
+        nats = self.held_out_nats(parameters, self.recipe.judged)
+        return float(nats.sum()), len(nats)
+
+
+def train_gru(
+    recipe: GRURecipe, out: Path, say: Say = lambda _: None, watch: Watch | None = None
+) -> Iterator[tuple[Run, Step]]:
+    """Makes the run `out` and trains it; yields after every step, so that the caller can show it or stop.
+
+    `watch` gets the model as it is, now and then.
+    """
+    if out.exists():
+        raise UsageError(f"{out} exists already; name another with --out, or remove it with `inkling runs rm`.")
+    prepared = prepare(recipe, say=say)
+    recipe = prepared.recipe
+    state = TrainingState(prepared.objective.parameters, memory=prepared.objective.memory)
+    run = Run.create(
+        out,
+        info={
+            "kind": "gru",
+            "recipe": asdict(recipe),
+            "normalise": str(prepared.text.chain),
+            "seed": recipe.seed,
+            "threads": torch.get_num_threads(),
+            "data": prepared.text.describe(),
+        },
+        constant=constant_files("gru", asdict(recipe.sizes()), prepared.tokeniser, prepared.speller),
+        checkpoint=checkpoint(state, prepared.objective.plain),
+    )
+    yield from _go_on(run, prepared, state, watch)
+
+
+def resume_gru(run: Run, say: Say = lambda _: None, watch: Watch | None = None) -> Iterator[tuple[Run, Step]]:
+    """Goes on where the newest checkpoint of an unfinished run stands."""
+    recipe = from_record(GRURecipe, run.info["recipe"], str(run.path / "run.json"))
+    torch.set_num_threads(int(run.info["threads"]))
+    prepared = prepare(recipe, load_tokeniser((run.path / "tokenizer.json").read_text(encoding="utf-8")), say)
+    same_text(run, recipe, prepared.text)
+    files.sweep(run.path)
+    files.sweep(run.path / "checkpoints")
+    state = TrainingState(prepared.objective.parameters, memory=prepared.objective.memory)
+    restore(run, state, prepared.objective.plain)
+    yield from _go_on(run, prepared, state, watch)
+
+
+def _go_on(run: Run, prepared: Prepared, state: TrainingState, watch: Watch | None) -> Iterator[tuple[Run, Step]]:
+    recorder = Recorder(run, state, prepared.objective.plain, LOG_EVERY)
+    steps = train(prepared.objective, prepared.batch, prepared.recipe.training(), state, prepared.validate)
+    watched = time.monotonic()
+    for step in recorder.record(steps):
+        yield run, step
+        if watch and time.monotonic() - watched >= WATCH_SECONDS:
+            watch(prepared.model(state.parameters))
+            watched = time.monotonic()
+    chosen = state.chosen()
+    nats = prepared.held_out_nats(chosen, MEASURED_TOKENS)
+    chars = prepared.held_out.chars * len(nats) / len(prepared.held_out)
+    mean = float(nats.mean())
+    chunk = prepared.recipe.chunk * prepared.recipe.batch
+    summary = {
+        "steps": state.step,
+        "seconds": round(state.seconds, 3),
+        "train_tokens": len(prepared.stream),
+        "train_tokens_read": state.step * chunk,
+        "held_out_tokens": len(nats),
+        "held_out_nats_per_token": mean,
+        "held_out_perplexity": math.exp(min(mean, 700.0)),
+        "held_out_bits_per_character": float(nats.sum()) / LN2 / chars,
+        "parameters": sum(value.numel() for value in state.parameters.values()),
+        "vocabulary": prepared.tokeniser.size,
+        "hidden": prepared.recipe.hidden,
+    }
+    run.finish(model=dump(chosen), card=write_card(run, summary), summary=summary)
+
+
+# ----------------------------------------------------------------------------------------------- preparing
+
+
+def prepare(recipe: GRURecipe, tokeniser: Tokeniser | None = None, say: Say = lambda _: None) -> Prepared:
+    """Reads the text, makes the tokeniser, and settles what the recipe leaves open."""
+    text = LanguageText(recipe)
+    if not any(line.strip() for block in text.train_blocks() for line in block):
+        raise InklingError(f"{', '.join(recipe.files)} has nothing but white space; give a file with text in it.")
+    for note in text.corpus.notes:
+        say(note)
+    if text.corpus.intake.rows_reported:
+        say(text.corpus.intake.describe())
+    if tokeniser is None:
+        size = recipe.vocabulary or (4096 if recipe.tokens in ("word", "bpe") else None)
+        tokeniser = train_tokeniser(
+            recipe.tokens, text.train_blocks(), size, pieces=recipe.pieces, exclude=frozenset(recipe.exclude)
+        )
+    stream = encode_stream(text.train_blocks(), tokeniser, text.scattered)
+    held_out = encode_stream(text.held_out_blocks(), tokeniser, text.scattered)
+    if len(stream) < 2 or not len(held_out):
+        raise InklingError(f"{', '.join(recipe.files)} has no text to learn from; give a file with text in it.")
+    speller = Speller.fit(stream.spellings, tokeniser) if tokeniser.unknown is not None else None
+    recipe = settle(recipe, stream, tokeniser)
+    sizes = recipe.sizes()
+    parameters = random_parameters(sizes, tokeniser.size, np.random.default_rng(recipe.seed))
+    objective = _objective(recipe, sizes, parameters)
+    return Prepared(recipe, text, tokeniser, speller, stream, held_out, objective)
+
+
+def _objective(recipe: GRURecipe, sizes: GRUConfig, parameters: Parameters) -> GRULoss:
+    dropout = max(0.0, recipe.dropout)
+    return GRULoss(sizes, parameters, recipe.chunk, recipe.batch, dropout, seed=recipe.seed, workers=recipe.workers)
+
+
+def settle(recipe: GRURecipe, stream: TokenStream, tokeniser: Tokeniser) -> GRURecipe:
+    """Everything that is zero, from the budget, the text and the speed of this computer."""
+    if not recipe.steps and not recipe.minutes:
+        recipe = replace(recipe, minutes=MINUTES)
+    recipe = replace(recipe, workers=recipe.workers or torch.get_num_threads())
+    chunk = recipe.chunk or 64
+    batch = recipe.batch or 64
+    batch = max(1, min(batch, len(stream) // (2 * chunk)))  # a short text has room for fewer readers
+    recipe = replace(recipe, chunk=min(chunk, len(stream)), batch=batch, rate=recipe.rate or RATE)
+    seconds = 0.9 * 60 * recipe.minutes  # the rest is for judging and writing
+
+    if not recipe.hidden:
+        probe = _finish(replace(recipe, hidden=256), tokeniser)
+        # The time of a token is that of its products, which grow with the square of the units, and some more.
+        unit = time_of_token(probe, stream, tokeniser) / work_of_token(256, recipe.layers, tokeniser.size)
+        fitting = [
+            hidden
+            for hidden in HIDDEN
+            if seconds / (unit * work_of_token(hidden, recipe.layers, tokeniser.size)) >= TOKENS_PER_UNIT * hidden
+            and hidden * hidden <= 2 * len(stream)
+        ]
+        recipe = replace(recipe, hidden=max(fitting, default=HIDDEN[0]) if recipe.minutes else 256)
+    recipe = _finish(recipe, tokeniser)
+    judged = JUDGED_TOKENS
+    if not recipe.steps:
+        per_token = time_of_token(recipe, stream, tokeniser)
+        recipe = replace(recipe, steps=max(20, int(seconds / per_token / (recipe.chunk * recipe.batch))))
+        # Scoring a token is a third of the work of learning from it.
+        judged = min(judged, max(4096, int(JUDGED_SHARE * seconds / EVALUATIONS / (per_token / 3))))
+    recipe = replace(recipe, judged=recipe.judged or judged)
+    if recipe.dropout < 0:
+        epochs = recipe.steps * recipe.chunk * recipe.batch / len(stream)
+        recipe = replace(recipe, dropout=dropout_for(epochs))
+    return recipe
+
+
+RATE = 0.008
+TOKENS_PER_UNIT = 4000
+
+
+def dropout_for(epochs: float) -> float:
+    return round(min(0.5, 0.1 * math.log2(max(1.0, epochs))), 2)
+
+
+def _finish(recipe: GRURecipe, tokeniser: Tokeniser) -> GRURecipe:
+    dimension = recipe.hidden if recipe.tied else min(64 if tokeniser.size < 1000 else 256, recipe.hidden)
+    return replace(recipe, dimension=recipe.dimension or dimension)
+
+
+def work_of_token(hidden: int, layers: int, vocabulary: int) -> float:
+    """Multiplications for one token, forwards and backwards, about; elementwise work counts as some of them."""
+    return 9 * hidden * hidden * (2 * layers - 1) + 3 * hidden * vocabulary + 1000 * hidden
+
+
+def time_of_token(recipe: GRURecipe, stream: TokenStream, tokeniser: Tokeniser) -> float:
+    """Seconds for one token of training: the median of a few steps on this computer, now."""
+    generator = np.random.default_rng(0)
+    sizes = recipe.sizes()
+    objective = _objective(recipe, sizes, random_parameters(sizes, tokeniser.size, generator))
+    spent = []
+    for step in range(7):
+        batch = stream.chunk(step, recipe.chunk, recipe.batch, 0)
+        started = time.perf_counter()
+        objective.gradient(batch, step)
+        spent.append(time.perf_counter() - started)
+    return float(np.median(spent[2:])) / (recipe.chunk * recipe.batch)

@@ -1,0 +1,91 @@
+"""A corpus as one long row of token ids on disk, and the chunks that a recurrent model reads of it.
+
+B readers stand at equal distances in the row, and each chunk takes the next T tokens of every reader, so that the state
+after a chunk is the state before the next one. When the readers have gone through their stretch, an epoch ends: they
+jump to new places (all shifted by one random distance) and begin with an empty state. A chunk is a pure function of its
+number.
+
+The ids lie in an unnamed temporary file that is mapped into memory: a corpus need not fit there.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inkling.models.gru import Batch
+from inkling.text.tokens import Tokeniser
+
+RESTARTS = 0.02  # share of the readers whose state is emptied at a chunk, so that texts may begin anywhere
+
+
+@dataclass(frozen=True)
+class TokenStream:
+    """`starts` marks the tokens that begin a text; None where all is one text."""
+
+    ids: NDArray[np.integer]
+    starts: NDArray[np.bool_] | None
+    begin: int
+    chars: int
+    spellings: Counter[str]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """Where each text begins, and the end."""
+        first = [0] if self.starts is None else np.flatnonzero(self.starts)
+        return np.append(first, len(self.ids)).astype(np.int64)
+
+    def chunks_in_epoch(self, times: int, readers: int) -> int:
+        return max(1, len(self) // readers // times)
+
+    def chunk(self, number: int, times: int, readers: int, seed: int) -> Batch:
+        """T×B: the tokens that reader b reads at time t, each with the token before it."""
+        size = len(self)
+        epoch, within = divmod(number, self.chunks_in_epoch(times, readers))
+        shift = int(np.random.default_rng((seed, epoch, 1)).integers(0, size)) if epoch else 0
+        first = shift + np.arange(readers) * (size // readers) + within * times
+        places = (first[None, :] + np.arange(times)[:, None]) % size
+        inputs, targets = self.ids[places - 1].astype(np.int64), self.ids[places].astype(np.int64)
+        begins = places == 0 if self.starts is None else self.starts[places]
+        inputs[begins] = self.begin
+        if within == 0:
+            begins[0] = True
+        else:
+            begins[0] |= np.random.default_rng((seed, number, 2)).random(readers) < RESTARTS
+        fresh = {int(t): np.flatnonzero(begins[t]) for t in np.flatnonzero(begins.any(axis=1))}
+        return Batch(inputs, targets, fresh)
+
+
+def encode_stream(blocks: Iterable[list[str]], tokeniser: Tokeniser, separate: bool) -> TokenStream:
+    """All the texts of `blocks`, end to end. `separate`: each is a text of its own; else they are lines of one."""
+    kind = np.uint8 if tokeniser.size <= 1 << 8 else np.uint16 if tokeniser.size <= 1 << 16 else np.int32
+    chars = 0
+    spellings: Counter[str] = Counter()
+    with tempfile.TemporaryFile() as ids, tempfile.TemporaryFile() as starts:
+        for block in blocks:
+            encodings = tokeniser.encode(block if separate else ["".join(block)])
+            chars += sum(map(len, block))
+            spellings.update(encodings.spellings)
+            ids.write(encodings.ids.astype(kind).tobytes())
+            if separate:
+                begins = np.zeros(len(encodings.ids), np.bool_)
+                first = encodings.offsets[:-1]
+                begins[first[np.diff(encodings.offsets) > 0]] = True
+                starts.write(begins.tobytes())
+        mapped = _mapped(starts, np.bool_) if separate else None
+        return TokenStream(_mapped(ids, kind), mapped, tokeniser.begin, chars, spellings)
+
+
+def _mapped(file: IO[bytes], kind: type[Any]) -> NDArray[Any]:
+    """The map outlives the open file."""
+    file.flush()
+    return np.memmap(file, kind, "r") if file.tell() else np.zeros(0, kind)
