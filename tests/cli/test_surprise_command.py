@@ -139,7 +139,7 @@ def test_text_from_a_pipe_is_read(lab: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (("words", "empty.txt"), 1, "empty.txt is empty; give a file with text."),
+        (("words", "empty.txt"), 1, "empty.txt is empty"),
         (("words", "missing.txt"), 1, "missing.txt"),
         (("nowhere", "text.txt"), 1, "nowhere is not a run"),
         (("words", "text.txt", "--against", "nowhere"), 1, "nowhere is not a run"),

@@ -149,7 +149,8 @@ def choose(
     order = order[np.isfinite(scores[order])]  # what is impossible is not even the last resort of rounding
     if config.top_k:
         order = order[: config.top_k]
-    ranked = np.exp((scores[order] - scores[order[0]]) / config.temperature)  # the first is 1
+    with np.errstate(over="ignore"):  # at a temperature of almost nothing, all but the likeliest have no chance
+        ranked = np.exp((scores[order] - scores[order[0]]) / config.temperature)  # the first is 1
     kept = int(np.count_nonzero(ranked >= config.min_p))
     order, ranked = order[:kept], ranked[:kept] / ranked[:kept].sum()
     if config.top_p < 1:
