@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import io
 import json
-import os
-import pty
 import re
 import subprocess
 import sys
@@ -153,31 +152,39 @@ def test_a_mistake_is_one_sentence(cli: Cli, arguments: tuple[str, ...], code: i
     assert cli.notes.count("\n") == 1
 
 
-def on_a_terminal(folder: Path, environment: dict[str, str], *arguments: str) -> str:
-    master, slave = pty.openpty()
-    command = [sys.executable, "-m", "inkling", "surprise", *arguments]
-    variables = os.environ | {"TERM": "xterm-256color", "NO_COLOR": ""} | environment
-    with subprocess.Popen(command, stdout=slave, stderr=slave, stdin=slave, env=variables, cwd=folder) as process:
-        os.close(slave)
-        parts = []
-        try:
-            while part := os.read(master, 65536):
-                parts.append(part)
-        except OSError:  # the other end is closed
-            pass
-        assert process.wait(60) == 0
-    os.close(master)
-    return b"".join(parts).decode("utf-8").replace("\r\n", "\n")
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
 
 
-def test_on_a_terminal_the_text_itself_is_coloured(lab: Path) -> None:
-    shown = on_a_terminal(lab, {}, "words", "text.txt")
-    legend, _, rest = shown.partition("\n")
-    assert "Surprise in bits:" in legend
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", rest).replace("↵", "")
+def on_a_terminal(monkeypatch: pytest.MonkeyPatch, no_color: str, *arguments: str) -> str:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("NO_COLOR", no_color)
+    out = Terminal()
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", out)
+        assert main(["surprise", *arguments]) == 0
+    return out.getvalue()
+
+
+def test_on_a_terminal_the_text_itself_is_coloured(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = on_a_terminal(monkeypatch, "", "words", "text.txt")
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown).replace("↵", "")
     assert plain.startswith(TEXT)
-    assert "\x1b[1;38;5;203m Xqzzv\x1b[0m" in rest
+    assert "\x1b[1;38;5;203m Xqzzv\x1b[0m" in shown
     assert "words on text.txt:" in plain
-    uncoloured = on_a_terminal(lab, {"NO_COLOR": "1"}, "words", "text.txt")
-    assert uncoloured.startswith("The most surprising places")
-    assert "\x1b" not in uncoloured
+    assert "Surprise in bits:" in cli.capsys.readouterr().err
+
+
+def test_on_a_terminal_two_runs_are_coloured_and_listed(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = on_a_terminal(monkeypatch, "", "words", "text.txt", "--against", "letters")
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown).replace("↵", "")
+    assert plain.startswith(TEXT)
+    assert "Words where letters knows more than words" in plain
+    assert cli.capsys.readouterr().err.count("saves, in bits:") == 2
+
+
+def test_a_terminal_that_wants_no_colours_gets_the_table(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = on_a_terminal(monkeypatch, "1", "words", "text.txt")
+    assert shown.startswith("The most surprising places")
+    assert "\x1b" not in shown

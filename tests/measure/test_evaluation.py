@@ -148,7 +148,7 @@ def test_json_holds_each_figure_once_under_its_unit() -> None:
     assert found["perplexity_per_word"] == pytest.approx(2 ** found["bits_per_word"])
 
 
-# --------------------------------------------------------------------------- nothing depends on batches, order or padding
+# ------------------------------------------------------------------------ nothing depends on batches, order or padding
 
 BLOCK_TEXT = ["".join(TEST[i : i + 120]) for i in range(0, len(TEST), 120)] + TEST[:7]
 WORDS = train_tokeniser("word", [TRAIN], 200)

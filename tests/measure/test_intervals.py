@@ -98,7 +98,7 @@ def test_neighbours_that_resemble_each_other_widen_the_interval() -> None:
     assert widths[1] > 2 * widths[0]
 
 
-# -------------------------------------------------------------------------------------- how often equals are called unequal
+# --------------------------------------------------------------------------------- how often equals are called unequal
 
 SHAPES: dict[str, Callable[[np.random.Generator, tuple[int, int]], Floats]] = {
     "two models of one kind": lambda g, shape: g.gamma(4, 1, shape) - g.gamma(4, 1, shape),

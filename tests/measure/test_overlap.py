@@ -51,9 +51,9 @@ def test_white_space_makes_no_difference_but_capitals_do() -> None:
     assert shouted.near_share > 0.99  # near is told by words alone
 
 
-def test_a_passage_with_every_twelfth_word_changed_is_nearly_the_same() -> None:
+def test_a_passage_with_every_sixteenth_word_changed_is_nearly_the_same() -> None:
     words = TRAIN[40_000:46_000].split()
-    words[::12] = ["zebra"] * len(words[::12])
+    words[::16] = ["zebra"] * len(words[::16])  # of 16 runs of 6 words, 10 are left
     found = look(" ".join(words), TRAIN)
     assert found.near_share > 0.9
     assert found.examples

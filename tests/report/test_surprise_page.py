@@ -21,6 +21,7 @@ from inkling.report.surprise import (
     FIRST_SHADES,
     SECOND_SHADES,
     SHADES,
+    is_coloured,
     legend,
     render,
     shaded,
@@ -195,6 +196,20 @@ def test_surprising_spaces_and_line_ends_can_be_seen() -> None:
 
 def test_the_legend_names_every_shade() -> None:
     assert legend() == "Surprise in bits: <1  1–2  2–4  4–8  8–16  ≥16"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_colour_is_for_terminals_that_want_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "")
+    assert is_coloured(Terminal())
+    assert not is_coloured(io.StringIO())
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not is_coloured(Terminal())
 
 
 def luminance(colour: int) -> float:

@@ -44,7 +44,9 @@ class Matrix:
         texts = dict.fromkeys(row.text for row in rows)
         found = [c for text in texts for c in compare([row for row in rows if row.text == text], seed)]
         order = {text: number for number, text in enumerate(texts)}
-        ordered = sorted(rows, key=lambda row: (order[row.text], row.lossy, reading(row), row.bits_per_byte.value))
+        ordered = sorted(
+            rows, key=lambda row: (order[row.text], row.lossy, reading(row), row.bits_per_byte.value, row.label)
+        )
         return cls(tuple(ordered), comparisons=tuple(found), **rest)
 
     # ------------------------------------------------------------------------------------------- who is best

@@ -106,8 +106,13 @@ class Bigram:
         size = self.tokeniser.size
         if size <= TABLE_SIZE:
             return list(tokens), log_probs_tensor(self.table()[np.asarray(tokens, np.int64)])
-        rows = {token: self.step(0, token)[1] for token in dict.fromkeys(tokens)}
-        return list(tokens), torch.stack([rows[token] for token in tokens]) if rows else torch.zeros(0, size).double()
+        W1, b1, W2, b2 = (self.parameters[name].double() for name in ("W1", "b1", "W2", "b2"))
+        places = {token: place for place, token in enumerate(dict.fromkeys(tokens))}
+        rows = torch.empty(len(places), size, dtype=torch.float64)
+        for token, place in places.items():
+            hidden = torch.sigmoid(self.parameters["vectors"][[token]].double() @ W1 + b1)
+            rows[place] = torch.log_softmax((hidden @ W2).add_(b2), dim=1)[0]
+        return list(tokens), rows[[places[token] for token in tokens]]
 
     def score(self, texts: Sequence[str]) -> Scores:
         normalised = [self.chain(text) for text in texts] if self.chain.names else texts
