@@ -37,7 +37,6 @@ from inkling.recipes.gru import GRURecipe, train_gru
 from inkling.recipes.stream import TokenStream, encode_stream
 from inkling.text.grammar import grammar_text
 from inkling.text.tokenise import train_tokeniser
-from inkling.text.tokens import Tokeniser
 from inkling.training.loop import TrainingConfig, TrainingState, train
 
 import torch  # isort: skip
@@ -83,25 +82,25 @@ class Plain(torch.nn.Module):
         self.output = torch.nn.Linear(hidden, size)
 
     def load(self, P: dict[str, torch.Tensor]) -> None:
-        hidden = len(P["U1"])
+        hidden, gru = len(P["U1"]), dict(self.gru.named_parameters())
         with torch.no_grad():
             self.embedding.weight.copy_(P["embedding"])
-            self.gru.weight_ih_l0.copy_(P["W1"].t())
-            self.gru.weight_hh_l0.copy_(P["U1"].t())
-            self.gru.bias_ih_l0.copy_(P["b1"])
-            self.gru.bias_hh_l0.copy_(torch.cat([torch.zeros(2 * hidden), P["c1"]]))
+            gru["weight_ih_l0"].copy_(P["W1"].t())
+            gru["weight_hh_l0"].copy_(P["U1"].t())
+            gru["bias_ih_l0"].copy_(P["b1"])
+            gru["bias_hh_l0"].copy_(torch.cat([torch.zeros(2 * hidden), P["c1"]]))
             self.output.weight.copy_(P["output"].t())
             self.output.bias.copy_(P["bias"])
 
     def plain(self) -> dict[str, torch.Tensor]:
         """The same model in our layout: the two biases of a gate are one."""
-        hidden = self.gru.hidden_size
-        hh = self.gru.bias_hh_l0.detach()
-        b = self.gru.bias_ih_l0.detach() + torch.cat([hh[: 2 * hidden], torch.zeros(hidden)])
+        hidden, gru = self.gru.hidden_size, dict(self.gru.named_parameters())
+        hh = gru["bias_hh_l0"].detach()
+        b = gru["bias_ih_l0"].detach() + torch.cat([hh[: 2 * hidden], torch.zeros(hidden)])
         return {
             "embedding": self.embedding.weight.detach(),
-            "W1": self.gru.weight_ih_l0.detach().t().contiguous(),
-            "U1": self.gru.weight_hh_l0.detach().t().contiguous(),
+            "W1": gru["weight_ih_l0"].detach().t().contiguous(),
+            "U1": gru["weight_hh_l0"].detach().t().contiguous(),
             "b1": b,
             "c1": hh[2 * hidden :],
             "output": self.output.weight.detach().t().contiguous(),
@@ -233,7 +232,7 @@ def main() -> None:
         before = row
     if max(row["times_a"] for row in rows) < 100:
         failures.append("nothing is 100 times as fast as (a)")
-    scoring = measure_scoring(text[:cut], text, tokeniser, options)
+    scoring = measure_scoring(text[:cut], text, options)
     if scoring["ratio"] < 10:
         failures.append("scoring is not 10 times as fast as line by line")
     if options.json:
@@ -255,7 +254,7 @@ def main() -> None:
         sys.exit("; ".join(failures))
 
 
-def measure_scoring(learned: str, text: str, tokeniser: Tokeniser, options: argparse.Namespace) -> dict[str, float]:
+def measure_scoring(learned: str, text: str, options: argparse.Namespace) -> dict[str, float]:
     """Characters a second of the command on a file, and of torch's model in a loop over some of its lines."""
     with tempfile.TemporaryDirectory() as folder:
         train_file, file = Path(folder) / "train.txt", Path(folder) / "lines.txt"
@@ -273,6 +272,7 @@ def measure_scoring(learned: str, text: str, tokeniser: Tokeniser, options: argp
         rows = [json.loads(line) for line in (Path(folder) / "scores.jsonl").read_text("utf-8").splitlines()]
         trained = inkling.load(run)
         assert isinstance(trained, GRU)
+    tokeniser = trained.tokeniser
     naive = Plain(tokeniser.size, trained.config.dimension, trained.config.hidden)
     naive.load(trained.parameters)
     lines = repeated.splitlines(keepends=True)

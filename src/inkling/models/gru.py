@@ -29,7 +29,7 @@ from torch import Tensor
 
 from inkling.errors import UsageError
 from inkling.models.contracts import Scores, Speller, assemble_scores
-from inkling.models.recurrence import Layer, cell
+from inkling.models.recurrence import Layer, cell, double, split_inputs
 from inkling.text.normalise import Chain
 from inkling.text.tokens import Tokeniser
 
@@ -208,13 +208,13 @@ class _Shard:
         below = self.above
         for n, layer in enumerate(self.layers):
             memory = loss.memory[f"state{n + 1}"]
-            U, c, start = P[f"U{n + 1}"], P[f"c{n + 1}"], memory[chunk.slot, span]
+            U, c, start = double(P[f"U{n + 1}"]), P[f"c{n + 1}"], memory[chunk.slot, span]
             if n == 0:
-                states = layer.forward(chunk.table, places, U, c, start, fresh, keeps[n])
+                fill = partial(_pick, layer, *split_inputs(chunk.table, c), places)
             else:
                 torch.addmm(P[f"b{n + 1}"], below.view(-1, shape[2]), P[f"W{n + 1}"], out=self.inputs)
-                inputs = self.inputs.view(*shape[:2], -1)
-                states = layer.forward(inputs, None, U, c, start, fresh, keeps[n])
+                fill = partial(_copy, layer, self.inputs.view(*shape[:2], -1), c)
+            states = layer.forward(fill, U, start, fresh, keeps[n])
             memory[1 - chunk.slot, span] = states[-1]
             norm = kept[n]
             below = states if norm is None else norm.forward(states)
@@ -259,6 +259,21 @@ class _Shard:
             found["bias"] += due.sum(0)
             torch.mm(due, matrix.t(), out=above[part])
         return nats
+
+
+def _pick(layer: Layer, gates: Tensor, candidates: Tensor, places: Tensor, first: int, stop: int) -> None:
+    """Fills in the inputs of times `first` … `stop` − 1 from tables with a row for each token."""
+    hidden, rows = candidates.shape[1], places[first:stop].view(-1)
+    torch.index_select(gates, 0, rows, out=layer.gates[first:stop].view(-1, 3 * hidden))
+    torch.index_select(candidates, 0, rows, out=layer.candidates[first:stop].view(-1, hidden))
+
+
+def _copy(layer: Layer, inputs: Tensor, c: Tensor, first: int, stop: int) -> None:
+    """Fills in the inputs of times `first` … `stop` − 1 from x (T×B×3H)."""
+    hidden, x = len(c), inputs[first:stop]
+    layer.gates[first:stop, :, : 2 * hidden] = x[..., : 2 * hidden]
+    layer.gates[first:stop, :, 2 * hidden :] = 2 * c
+    torch.mul(x[..., 2 * hidden :], 2, out=layer.candidates[first:stop])
 
 
 class _Norm:
@@ -323,7 +338,11 @@ class GRU:
         self.config, self.parameters = config, {name: value.detach() for name, value in parameters.items()}
         self.tokeniser, self.chain, self.speller = tokeniser, chain or Chain(), speller
         self.workers = workers or torch.get_num_threads()
-        self._table: Tensor | None = None
+        P = self.parameters
+        self._doubled = [double(P[f"U{n}"]) for n in range(1, config.layers + 1)]
+        self._tables: tuple[Tensor, Tensor] | None = None  # the first layer's inputs, for each token
+        if tokeniser.size <= TABLE_ROWS:
+            self._tables = split_inputs(torch.addmm(P["b1"], P["embedding"], P["W1"]), P["c1"])
 
     @property
     def context(self) -> str:
@@ -411,34 +430,36 @@ class GRU:
     def _output(self) -> Tensor:
         return output_of(self.parameters, self.config)
 
-    def _workspace(self, texts: int) -> tuple[Tensor, Tensor, Tensor]:
+    def _workspace(self, texts: int) -> tuple[Tensor, Tensor]:
         H, like = self.config.hidden, self.parameters["bias"]
-        return like.new_empty(texts, 3 * H), like.new_empty(texts, 3 * H), like.new_empty(texts, H)
+        return like.new_empty(texts, 3 * H), like.new_empty(texts, H)
 
     def _advance(
-        self, ids: Tensor, before: list[Tensor], after: list[Tensor], spaces: list[tuple[Tensor, Tensor, Tensor]]
+        self, ids: Tensor, before: list[Tensor], after: list[Tensor], spaces: list[tuple[Tensor, Tensor]]
     ) -> Tensor:
         """One token for each of B texts: fills `after` and gives the output of the last layer (B×H)."""
         P, live = self.parameters, len(ids)
-        x = self._inputs(ids)
+        x = before[0]
         for n in range(1, self.config.layers + 1):
-            product, gates, q = (space[:live] for space in spaces[n - 1])
+            gates, candidates = (space[:live] for space in spaces[n - 1])
             if n > 1:
-                x = torch.addmm(P[f"b{n}"], x, P[f"W{n}"])
+                first, second = split_inputs(torch.addmm(P[f"b{n}"], x, P[f"W{n}"]), P[f"c{n}"])
+                gates.copy_(first)
+                candidates.copy_(second)
+            elif self._tables is not None:
+                torch.index_select(self._tables[0], 0, ids, out=gates)
+                torch.index_select(self._tables[1], 0, ids, out=candidates)
+            else:
+                rows = torch.addmm(P["b1"], P["embedding"][ids], P["W1"])
+                first, second = split_inputs(rows, P["c1"])
+                gates.copy_(first)
+                candidates.copy_(second)
             h, out = before[n - 1], after[n - 1]
-            cell(x, h, h, P[f"U{n}"], P[f"c{n}"], product, gates, q, out)
+            cell(gates, candidates, h, h, self._doubled[n - 1], out)
             x = out
             if self.config.norm:
                 x = torch.nn.functional.layer_norm(x, x.shape[-1:], P[f"gain{n}"], P[f"shift{n}"], NORM_EPSILON)
         return x
-
-    def _inputs(self, ids: Tensor) -> Tensor:
-        P = self.parameters
-        if self.tokeniser.size > TABLE_ROWS:
-            return torch.addmm(P["b1"], P["embedding"][ids], P["W1"])
-        if self._table is None:
-            self._table = torch.addmm(P["b1"], P["embedding"], P["W1"])
-        return self._table[ids]
 
 
 def _parts(offsets: NDArray[np.int64], stride: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
