@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 
 import inkling  # first: it looks at the processor before torch does
+from inkling.claims.recurrent import PUBLISHED_CHUNK, PUBLISHED_HIDDEN, TorchModel, by_the_character
 from inkling.models.gru import GRU, GRUConfig, GRULoss, random_parameters
 from inkling.recipes.gru import GRURecipe, train_gru
 from inkling.recipes.stream import TokenStream, encode_stream
@@ -72,68 +73,15 @@ def rate_at(progress: float, step: int) -> float:
     return RATE * (1 - min(1.0, progress)) * min(1.0, (step + 1) / 30)
 
 
-class Plain(torch.nn.Module):
-    """Embedding, torch.nn.GRU, linear layer."""
-
-    def __init__(self, size: int, dimension: int, hidden: int) -> None:
-        super().__init__()
-        self.embedding = torch.nn.Embedding(size, dimension)
-        self.gru = torch.nn.GRU(dimension, hidden)
-        self.output = torch.nn.Linear(hidden, size)
-
-    def load(self, P: dict[str, torch.Tensor]) -> None:
-        hidden, gru = len(P["U1"]), dict(self.gru.named_parameters())
-        with torch.no_grad():
-            self.embedding.weight.copy_(P["embedding"])
-            gru["weight_ih_l0"].copy_(P["W1"].t())
-            gru["weight_hh_l0"].copy_(P["U1"].t())
-            gru["bias_ih_l0"].copy_(P["b1"])
-            gru["bias_hh_l0"].copy_(torch.cat([torch.zeros(2 * hidden), P["c1"]]))
-            self.output.weight.copy_(P["output"].t())
-            self.output.bias.copy_(P["bias"])
-
-    def plain(self) -> dict[str, torch.Tensor]:
-        """The same model in our layout: the two biases of a gate are one."""
-        hidden, gru = self.gru.hidden_size, dict(self.gru.named_parameters())
-        hh = gru["bias_hh_l0"].detach()
-        b = gru["bias_ih_l0"].detach() + torch.cat([hh[: 2 * hidden], torch.zeros(hidden)])
-        return {
-            "embedding": self.embedding.weight.detach(),
-            "W1": gru["weight_ih_l0"].detach().t().contiguous(),
-            "U1": gru["weight_hh_l0"].detach().t().contiguous(),
-            "b1": b,
-            "c1": hh[2 * hidden :],
-            "output": self.output.weight.detach().t().contiguous(),
-            "bias": self.output.bias.detach(),
-        }
-
-
-def by_the_character(stream: TokenStream, size: int) -> Contestant:
-    hidden, chunk = 100, 400
-    torch.manual_seed(0)
-    model = Plain(size, hidden, hidden)
-    optimiser = torch.optim.Adam(model.parameters(), lr=0.005)
-    generator = np.random.default_rng(0)
-    ids = torch.from_numpy(np.asarray(stream.ids, np.int64))
-
-    def advance(_: float) -> tuple[int, float]:
-        first = int(generator.integers(0, len(ids) - chunk - 1))
-        state = torch.zeros(1, 1, hidden)
-        optimiser.zero_grad()
-        loss = torch.zeros(())
-        for place in range(first, first + chunk):
-            out, state = model.gru(model.embedding(ids[place]).view(1, 1, -1), state)
-            loss = loss + torch.nn.functional.cross_entropy(model.output(out.view(1, -1)), ids[place + 1].view(1))
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
-        return chunk, float(loss.detach()) / chunk
-
-    return Contestant("(a) by the character", GRUConfig(hidden, hidden), advance, model.plain)
+def slow_way(stream: TokenStream, size: int) -> Contestant:
+    model, step = by_the_character(stream, size)
+    config = GRUConfig(PUBLISHED_HIDDEN, PUBLISHED_HIDDEN)
+    return Contestant("(a) by the character", config, lambda _: (PUBLISHED_CHUNK, step()), model.plain)
 
 
 def in_batches(stream: TokenStream, size: int, hidden: int, batch: int) -> Contestant:
     config = GRUConfig(DIMENSION, hidden)
-    model = Plain(size, DIMENSION, hidden)
+    model = TorchModel(size, DIMENSION, hidden)
     model.load(random_parameters(config, size, np.random.default_rng(0)))
     optimiser = torch.optim.Adam(model.parameters(), betas=(0.9, 0.99))
     carried = torch.zeros(1, batch, hidden)
@@ -199,7 +147,7 @@ def main() -> None:
     stream = encode_stream([[text[:cut]]], tokeniser, separate=False)
     held_out = tokeniser.encode([text[cut:]]).ids
 
-    contestants = [by_the_character(stream, tokeniser.size)]
+    contestants = [slow_way(stream, tokeniser.size)]
     for hidden in options.hidden:
         contestants.append(in_batches(stream, tokeniser.size, hidden, options.batch))
         contestants.append(ours(stream, tokeniser.size, hidden, options.batch))
@@ -273,7 +221,7 @@ def measure_scoring(learned: str, text: str, options: argparse.Namespace) -> dic
         trained = inkling.load(run)
         assert isinstance(trained, GRU)
     tokeniser = trained.tokeniser
-    naive = Plain(tokeniser.size, trained.config.dimension, trained.config.hidden)
+    naive = TorchModel(tokeniser.size, trained.config.dimension, trained.config.hidden)
     naive.load(trained.parameters)
     lines = repeated.splitlines(keepends=True)
     characters, spent, number = 0, 0.0, 0

@@ -18,6 +18,7 @@ from inkling.text.grammar import grammar_bigram_nats, grammar_entropy
 def little_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "GENERATED_WORDS", 20_000)
     monkeypatch.setattr(demo, "BIGRAM_MINUTES", 0.05)
+    monkeypatch.setattr(demo, "GRU_MINUTES", 0.05)
 
 
 def test_the_demo_measures_three_models_and_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -26,12 +27,14 @@ def test_the_demo_measures_three_models_and_writes_a_page(tmp_path: Path, capsys
     found = json.loads(capsys.readouterr().out)
     assert found["real"] is False
     models = {row["model"]: row for row in found["rows"]}
-    assert set(models) == {"neural word bigram", "Kneser-Ney word bigram", "Kneser-Ney character 6-gram"}
+    assert {"word-bigram", "word-counts", "character-gru", "character 6-gram", "uniform bytes"} <= set(models)
     truth = grammar_entropy()
     best_bigram = grammar_bigram_nats() * truth.bits_per_byte / truth.nats_per_token
-    for row in models.values():  # 2,000 words are measured on: a tenth of slack for luck
-        assert truth.bits_per_byte * 0.9 < row["bits_per_byte"] < 2.0
-    assert models["neural word bigram"]["bits_per_byte"] > best_bigram * 0.9
+    for name in ("word-bigram", "word-counts", "character 6-gram"):  # on 2,000 words: a tenth of slack for luck
+        assert truth.bits_per_byte * 0.9 < models[name]["bits_per_byte"] < 2.0
+    assert truth.bits_per_byte < models["character-gru"]["bits_per_byte"] < 4.5  # three seconds of learning
+    assert models["uniform bytes"]["bits_per_byte"] == 8
+    assert models["word-bigram"]["bits_per_byte"] > best_bigram * 0.9
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "the truth (entropy of the grammar)" in page
     assert "<svg" in page

@@ -20,7 +20,7 @@ def stream_of(separate: bool) -> TokenStream:
 def test_the_stream_holds_all_tokens_and_counts_characters() -> None:
     stream = stream_of(separate=False)
     tokeniser = train_tokeniser("character", [LINES])
-    assert tokeniser.decode(stream.ids) == "".join(LINES)
+    assert tokeniser.decode(stream.ids.tolist()) == "".join(LINES)
     assert stream.chars == sum(map(len, LINES))
     assert stream.offsets.tolist() == [0, len(stream)]
     assert stream.ids.dtype == np.uint8

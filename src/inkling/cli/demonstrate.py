@@ -36,13 +36,13 @@ def demo(
     if folder.exists():
         raise UsageError(f"{folder} exists already; name another with --out, or remove it.")
     with progress(None, "Training", "steps") as bar:
-        shown = demonstrate(folder, real, notice, lambda step, steps: bar.update(step.step, of=steps), seed)
-    curve = training_chart(shown.runs[0].metrics(), "The neural bigram model learns")
+        shown = demonstrate(folder, real, notice, lambda step: bar.update(step.step, of=step.steps), seed)
+    curve = training_chart(shown.runs[-1].metrics(), "The character model learns")
     page = replace(shown.page, exhibits=(*shown.page.exhibits[:2], curve, *shown.page.exhibits[2:]))
     report = folder / "report.html"
     write(page, report)
     if json:
-        print_json({"report": str(report), "real": shown.real, "rows": [row.to_json() for row in shown.evaluations]})
+        print_json({"report": str(report), "real": shown.real, **shown.matrix.to_json()})
         return
     print_page(page)
     notice(f"A page with the curves: {report}")

@@ -1,12 +1,12 @@
 """`inkling demo`: everything that exists so far, at work on one text, in two minutes.
 
-Text → three models → one table in comparable units → samples → a page. The text is generated (and then the truth is
+Text → three models → one ruler, baselines beside them → samples → a page. The text is generated (and then the truth is
 known: no model can need fewer bits than the grammar that wrote it), or with `real` a set of the catalogue.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,11 +14,12 @@ import numpy as np
 
 from inkling.errors import InklingError
 from inkling.figures import Cell, Column, Exhibit, Page, Prose, Table
-from inkling.measure.evaluation import Evaluation, evaluate
+from inkling.measure.matrix import Matrix
 from inkling.measure.tally import LN2
 from inkling.models.sampling import SamplingConfig, sample
 from inkling.recipes.bigram import BigramRecipe, train_bigram
-from inkling.recipes.data import TextConfig, documents, open_corpus
+from inkling.recipes.evaluation import EvaluationRecipe, evaluate_runs
+from inkling.recipes.gru import GRURecipe, train_gru
 from inkling.recipes.ngram import NGramRecipe, train_ngram
 from inkling.runs.loading import load
 from inkling.runs.run import Run
@@ -30,72 +31,79 @@ Say = Callable[[str], None]
 GENERATED_WORDS = 300_000
 REAL_SET = "shakespeare"
 BIGRAM_MINUTES = 1.0
+GRU_MINUTES = 0.7
 
 
 @dataclass(frozen=True)
 class Demonstration:
-    """What the demo found, ready to be shown; `runs` are on disk."""
+    """What the demo found, ready to be shown; `runs` are on disk, the recurrent model last."""
 
     page: Page
-    evaluations: tuple[Evaluation, ...]
+    matrix: Matrix
     runs: tuple[Run, ...]
     real: bool
 
 
 def demonstrate(
-    folder: Path, real: bool, say: Say, on_step: Callable[[Step, int], None] | None = None, seed: int = 0
+    folder: Path, real: bool, say: Say, on_step: Callable[[Step], None] | None = None, seed: int = 0
 ) -> Demonstration:
     """Trains into `folder`, which must not exist, and measures."""
     folder.mkdir(parents=True)
     what, train_file, test_file, real = _texts(folder, real, say, seed)
+    files = (str(train_file),)
     say(f"Text: {what}.")
 
-    recipe = BigramRecipe(files=(str(train_file),), vocabulary=4096 if real else 512, minutes=BIGRAM_MINUTES, seed=seed)
+    vocabulary = 4096 if real else 512
     say("1/3  A neural word bigram model, trained exactly on all pair counts at once …")
-    for _, step in train_bigram(recipe, folder / "bigram", say):
-        if on_step:
-            on_step(step, recipe.training().steps)
+    words = BigramRecipe(files=files, vocabulary=vocabulary, minutes=BIGRAM_MINUTES, seed=seed)
+    _watch(train_bigram(words, folder / "word-bigram", say), on_step)
     say("2/3  A Kneser-Ney bigram over the same words: counting, the honest baseline …")
-    words = NGramRecipe(files=(str(train_file),), vocabulary=recipe.vocabulary)
-    word_counts = train_ngram(words, folder / "ngram-words", say)
-    say("3/3  A Kneser-Ney 6-gram over characters …")
-    characters = NGramRecipe(files=(str(train_file),), order=6, tokens="character")
-    character_counts = train_ngram(characters, folder / "ngram-characters", say)
+    train_ngram(NGramRecipe(files=files, vocabulary=vocabulary), folder / "word-counts", say)
+    say("3/3  A recurrent model, character by character …")
+    characters = GRURecipe(files=files, minutes=GRU_MINUTES, seed=seed)
+    _watch(train_gru(characters, folder / "character-gru", say), on_step)
 
-    say("Measuring all three on text that none of them has seen …")
-    runs = (Run.open(folder / "bigram"), word_counts, character_counts)
-    test = open_corpus([str(test_file)], TextConfig(), keep_line_ends=True, keep_empty=True)
-    names = ("neural word bigram", "Kneser-Ney word bigram", "Kneser-Ney character 6-gram")
-    rows = tuple(
-        evaluate(load(run), documents(test), model_name=name, text_name=test_file.name)
-        for run, name in zip(runs, names, strict=True)
-    )
+    say("Measuring all of them, and baselines, on text that none has seen …")
+    names = tuple(str(folder / name) for name in ("word-bigram", "word-counts", "character-gru"))
+    matrix = evaluate_runs(EvaluationRecipe(names, (str(test_file),), seed=seed))
+    runs = tuple(Run.open(name) for name in names)
     exhibits: list[Exhibit] = [
         Prose(f"Trained on {what}; measured on text held back from all of them."),
-        comparison(rows, real),
-        *_samples(runs[0], seed),
+        comparison(matrix, real),
+        Prose("\n\n".join(matrix.sentences()), "What can be said"),
+        *_samples(runs[0], "word bigram", 60, seed),
+        *_samples(runs[2], "character model", 300, seed),
         Prose(
-            f"The models are runs in {folder}: try `inkling sample {folder}/bigram --temperature 0.7`, "
-            f"`inkling runs show {folder}/bigram`, or your own text with `inkling train bigram FILE`.",
+            f"The models are runs in {folder}: try `inkling sample {folder}/character-gru --temperature 0.7`, "
+            f"`inkling surprise {folder}/character-gru {folder}/test.txt --html surprise.html`, or your own text with "
+            "`inkling train gru FILE --minutes 2`.",
             title="Next",
         ),
     ]
-    return Demonstration(Page("Inkling at work", tuple(exhibits)), rows, runs, real)
+    return Demonstration(Page("Inkling at work", tuple(exhibits)), matrix, runs, real)
 
 
-def comparison(rows: tuple[Evaluation, ...], real: bool) -> Table:
+def _watch(steps: Iterator[tuple[Run, Step]], on_step: Callable[[Step], None] | None) -> None:
+    for _, step in steps:
+        if on_step:
+            on_step(step)
+
+
+def comparison(matrix: Matrix, real: bool) -> Table:
     """Best first, in bits per byte, with the truth below where it is known."""
+    names = {"word-bigram": "neural word bigram", "word-counts": "Kneser-Ney word bigram"}
+    names |= {"character-gru": "recurrent character model", "uniform bytes": "nothing known: every byte equally likely"}
     cells: list[tuple[Cell, ...]] = [
         (
-            row.model,
+            names.get(row.model, row.model),
             row.bits_per_byte.value,
             row.bits_per_byte.low,
             row.bits_per_byte.high,
             row.tally.unknown_share,
         )
-        for row in rows
+        for row in matrix.rows
     ]
-    cells.append(("nothing known: every byte equally likely", 8.0, None, None, None))
+    cells += [(f"{row.label} (compressor)", row.bits_per_byte, None, None, None) for row in matrix.compressions]
     notes = [
         "Bits per byte: how many yes/no questions a model needs, on average, for each byte of the text; every byte "
         "is charged, words outside a vocabulary letter by letter. low and high: 95 % interval.",
@@ -118,14 +126,14 @@ def comparison(rows: tuple[Evaluation, ...], real: bool) -> Table:
     return Table("Who predicts the text best?", columns, tuple(cells), tuple(notes))
 
 
-def _samples(run: Run, seed: int) -> list[Exhibit]:
+def _samples(run: Run, name: str, tokens: int, seed: int) -> list[Exhibit]:
     model = load(run)
     found: list[Exhibit] = []
     for temperature, reads in ((0.6, "careful"), (1.0, "as it learned")):
-        drawn = sample(model, SamplingConfig(temperature, tokens=60), np.random.default_rng(seed))
+        drawn = sample(model, SamplingConfig(temperature, tokens=tokens), np.random.default_rng(seed))
         text = b"".join(token.text for token in drawn).decode("utf-8", "replace")
         lines = "\n".join(line for line in text.split("\n") if line.strip())
-        found.append(Prose(lines, f"The bigram model writes ({reads}, temperature {temperature:g})", True))
+        found.append(Prose(lines, f"The {name} writes ({reads}, temperature {temperature:g})", True))
     return found
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
@@ -140,7 +140,7 @@ class Prepared:
 
 def train_gru(
     recipe: GRURecipe, out: Path, say: Say = lambda _: None, watch: Watch | None = None
-) -> Iterator[tuple[Run, Step]]:
+) -> Generator[tuple[Run, Step], None, None]:
     """Makes the run `out` and trains it; yields after every step, so that the caller can show it or stop.
 
     `watch` gets the model as it is, now and then.
@@ -166,7 +166,9 @@ def train_gru(
     yield from _go_on(run, prepared, state, watch)
 
 
-def resume_gru(run: Run, say: Say = lambda _: None, watch: Watch | None = None) -> Iterator[tuple[Run, Step]]:
+def resume_gru(
+    run: Run, say: Say = lambda _: None, watch: Watch | None = None
+) -> Generator[tuple[Run, Step], None, None]:
     """Goes on where the newest checkpoint of an unfinished run stands."""
     recipe = from_record(GRURecipe, run.info["recipe"], str(run.path / "run.json"))
     torch.set_num_threads(int(run.info["threads"]))
@@ -179,7 +181,9 @@ def resume_gru(run: Run, say: Say = lambda _: None, watch: Watch | None = None) 
     yield from _go_on(run, prepared, state, watch)
 
 
-def _go_on(run: Run, prepared: Prepared, state: TrainingState, watch: Watch | None) -> Iterator[tuple[Run, Step]]:
+def _go_on(
+    run: Run, prepared: Prepared, state: TrainingState, watch: Watch | None
+) -> Generator[tuple[Run, Step], None, None]:
     recorder = Recorder(run, state, prepared.objective.plain, LOG_EVERY)
     steps = train(prepared.objective, prepared.batch, prepared.recipe.training(), state, prepared.validate)
     watched = time.monotonic()

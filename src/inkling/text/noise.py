@@ -29,7 +29,7 @@ LINE_ENDS = "\n\r"
 
 
 def add_typos(text: str, share: float, generator: np.random.Generator) -> str:
-    """`text` with errors at `share` of its characters (to the nearest whole number); the same for the same generator."""
+    """`text` with errors at `share` of its characters, to the nearest whole number."""
     if not 0 <= share <= 1:
         raise UsageError(f"The share of characters with an error is {share:g}; give a number from 0 to 1.")
     places = np.array([i for i, character in enumerate(text) if character not in LINE_ENDS], dtype=np.int64)
