@@ -43,7 +43,7 @@ JUDGED_SHARE = 0.06  # of the time, at most
 JUDGED_TOKENS = 1 << 17  # of the held-out text, at most, to choose the best weights while training
 MEASURED_TOKENS = 1 << 21  # of the held-out text, at most, at the end
 WATCH_SECONDS = 15.0
-LOG_EVERY = 10
+LOG_EVERY = 1  # so that Ctrl-C can save at any step
 
 
 @dataclass(frozen=True)
