@@ -126,5 +126,4 @@ def test_on_a_terminal_it_shows_bits_time_left_and_a_line_now_and_then(novel: Pa
     assert "held out" in text
     assert "steps/s" in text
     assert "0:00:0" in text
-    samples = [line for line in text.replace("\r", "\n").split("\n") if line.strip("\x1b[2K").startswith("  ")]
-    assert samples
+    assert text.count("writes: ") >= 3

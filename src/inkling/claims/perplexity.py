@@ -53,7 +53,7 @@ Floats = NDArray[np.float64]
 
 SHAKESPEARE, WIKIPEDIA = "Shakespeare", "Wikipedia"
 PASSAGES = {SHAKESPEARE: "shakespeare_for_perplexity.txt", WIKIPEDIA: "wikipedia_for_perplexity.txt"}
-COURSE = ("vocab.ptb.txt", "ptb-train-nltk-sample.derived.txt", "vocab2000.glove50.derived.txt")
+COURSE = ("vocab.ptb.txt", "ptb-dev.txt", "vocab2000.glove50.derived.txt")
 PUBLISHED_WORD = {SHAKESPEARE: 5.43, WIKIPEDIA: 24.69}
 PUBLISHED_CHARACTER = {SHAKESPEARE: 7.12, WIKIPEDIA: 18.97}
 PUBLISHED_CHAINS = {
@@ -65,6 +65,7 @@ COURSE_WORDS = 2000
 CONTEXTS = tuple(2**i for i in range(9))  # characters: 1 to 256
 FAR_CHARACTERS = 6000  # of held-out text on which contexts are compared as well
 UNIT_BYTES = 100  # pieces of that text
+CLOSE = 1.5  # a factor: another part of the same text, so no closer can be hoped for
 GRU_RECIPE = GRURecipe(hidden=192, chunk=64, batch=48, steps=1000, rate=0.01, dropout=0.05)
 NEEDS = "needs --data with ptb/tau/ and tinyshakespeare/"
 BIGRAM, SAME_BIGRAM, NETWORK, COUNTS = (
@@ -164,16 +165,19 @@ def without(text: str, passage: str) -> str:
 
 
 def course_bigram(folder: Path) -> Bigram:
-    """The course's model on its own vocabulary, trained as published on the part of its text that is to be had."""
-    vocabulary, sample, vectors = (folder / name for name in COURSE)
+    """The course's network on its own vocabulary and the largest part of its own text that is to be had, the dev part.
+
+    Fitted on all pairs at once (claim A5 shows that this ends where the published training ends, in less time).
+    """
+    vocabulary, tagged, vectors = (folder / name for name in COURSE)
     words = [line.split("\t")[0].strip() for line in vocabulary.read_text(encoding="utf-8").split("\n")[:COURSE_WORDS]]
     ordinary = [word for word in words if word not in ("UUUNKKK", "<s>", "</s>", "")]
     tokeniser = WordTokeniser((UNKNOWN, " \n", *(f" {word}" for word in ordinary)), piece_pattern("spaces"))
     with tempfile.TemporaryDirectory() as temporary:
         file = Path(temporary, "train.txt")
-        file.write_text(sentences(sample.read_text(encoding="utf-8")), encoding="utf-8", newline="")
+        file.write_text(sentences(tagged.read_text(encoding="utf-8")), encoding="utf-8", newline="")
         recipe = BigramRecipe(
-            files=(str(file),), vectors=str(vectors), hidden=50, patience=0, method="sgd", learn_vectors=False
+            files=(str(file),), vectors=str(vectors), hidden=50, patience=8, learn_vectors=False, discount=0, dropout=0
         )
         return fit("", recipe, tokeniser)[0].model
 
@@ -243,8 +247,8 @@ def published_figures(context: Context) -> Finding:
     implied = implied_probabilities(texts)
     figures |= implied
     ratios = [figures[f"{name.lower()}_lines_as_words"] / PUBLISHED_WORD[name] for name in texts]
-    explained = max(max(ratio, 1 / ratio) for ratio in ratios) <= 1.5
     figures["largest_ratio_to_published"] = max(max(ratio, 1 / ratio) for ratio in ratios)
+    explained = figures["largest_ratio_to_published"] <= CLOSE
     s, w = "shakespeare", "wikipedia"
     said = (
         f"Each line read as one unknown word gives {figures[f'{s}_predictions']:.0f} and "
@@ -493,6 +497,16 @@ def named_losses(text: str, chain: Chain, most: int = 12) -> str:
     return ", ".join(shown) + (f" and {len(gone) - most} more" if len(gone) > most else "")
 
 
+def _saving(saved: Judged, reduction: Reduction, original_bytes: int) -> str:
+    if not saved.p_values[0] <= LEVEL:
+        return f"a saving that luck explains ({saved.low[0]:+.3f} to {saved.high[0]:+.3f} bits per byte)"
+    fewer, easier = (nats / LN2 / original_bytes for nats in (reduction.fewer_bytes_nats, reduction.easier_nats))
+    return (
+        f"a saving of {saved.values[0]:.3f} bits per byte ({saved.low[0]:.3f} to {saved.high[0]:.3f}), of which "
+        f"{fewer:.3f} by fewer bytes and {easier:.3f} by easier ones"
+    )
+
+
 def preprocessing(context: Context) -> Finding:
     texts, found = passages(context), models(context)
     if texts is None or found is None:
@@ -549,7 +563,7 @@ def preprocessing(context: Context) -> Finding:
             f"{name} {before.perplexity():.2f} → {after.perplexity():.2f} per character, {before.bits('byte'):.3f} → "
             f"{after.total_nats / LN2 / original:.3f} bits per original byte, "
             f"{losses.changed_characters + losses.removed_characters:,d} of {losses.characters:,d} characters changed "
-            f"or removed ({reduction.share_of_fewer_bytes:.0%} of the saving is fewer bytes)"
+            f"or removed; {_saving(saved, reduction, original)}"
         )
     columns = (
         Column("passage"),

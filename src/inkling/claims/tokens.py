@@ -73,7 +73,7 @@ class Budget:
     held_out_bytes: int = 100_000
 
 
-WITH_DATA = Budget(hidden=128, bytes_read=1_000_000)
+WITH_DATA = Budget(hidden=128, bytes_read=700_000)
 WITHOUT_DATA = Budget(hidden=64, bytes_read=500_000, held_out_bytes=40_000)
 
 
@@ -361,11 +361,16 @@ def characters_or_words(context: Context) -> Finding:
         "it depends": [part for part in parts if part.holds is None],
     }
     said = ". ".join(
-        f"{heading.capitalize()}: " + "; ".join(f"{part.name} ({part.evidence})" for part in group)
+        f"{heading.capitalize()}: {', '.join(part.name for part in group)}"
         for heading, group in groups.items()
         if group
     )
+    shown = ", ".join(
+        f"{sample} {text} " + "/".join(f"{t.rows[text].bits_per_byte.value:.2f}" for t in trials if t.sample == sample)
+        for sample, text in dict.fromkeys((t.sample, text) for t in trials for text in t.rows)
+    )
     figures = {f"{_key(t.sample)}_{t.kind}_{name}": value for t in trials for name, value in _figures(t).items()}
+    said = f"{said}. Bits per byte of {'/'.join(KINDS)}: {shown}"
     return Finding(f"{said}.", conclude(parts), figures, (_table(trials, budget), _parts_table(parts)))
 
 
@@ -434,7 +439,7 @@ def _table(trials: Sequence[Trial], budget: Budget) -> Table:
         f"All recurrent models: {budget.hidden} units, {budget.bytes_read:,} bytes read in the same number of steps. "
         "Bits per byte charge every byte, unknown words by their spelling.",
         "Related words closer: how often a word is nearer to its own inflected form than to that of another word; "
-        "50 % is chance.",
+        "50 % is chance. All but the word model see the spelling that the two forms share.",
     )
     return Table("B2: one model, four ways to cut a text", columns, tuple(rows), notes)
 

@@ -331,7 +331,7 @@ def _write_a_line(model: GRU) -> None:
     if sys.stderr.isatty():
         tokens = 70 if model.tokeniser.kind in ("character", "byte") else 20
         drawn = sample(model, SamplingConfig(temperature=0.8, tokens=tokens), np.random.default_rng(0))
-        notice("  " + one_line(b"".join(token.text for token in drawn).decode("utf-8", "replace")))
+        notice("writes: " + one_line(b"".join(token.text for token in drawn).decode("utf-8", "replace")))
 
 
 def _announce(run: Run, json: bool) -> None:

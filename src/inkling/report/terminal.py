@@ -165,13 +165,16 @@ class Progress:
     def _begin(self) -> RichProgress:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.table import Column
         from rich.text import Text
 
         class Plain(TextColumn):  # a description may hold square brackets, which are not markup
             def render(self, task: Any) -> Text:
                 return Text(self.text_format.format(task=task), no_wrap=True, overflow="ellipsis")
 
-        left = TimeRemainingColumn() if self.total is not None else TimeElapsedColumn()
+        fixed = Column(no_wrap=True, min_width=7)  # on a narrow terminal, the bar gives way and not the time
+        clock = TimeRemainingColumn if self.total is not None else TimeElapsedColumn
+        left = clock(table_column=fixed)
         bar = Progress(
             Plain("{task.description}"),
             BarColumn(bar_width=24),
