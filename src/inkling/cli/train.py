@@ -181,7 +181,7 @@ def gru(
     tied: Annotated[bool, typer.Option(help="Use the token vectors for the output too.")] = False,
     norm: Annotated[bool, typer.Option(help="Normalise the output of each layer.")] = False,
     dropout: Annotated[float | None, typer.Option(help="Share of units left out. [default: by the epochs]")] = None,
-    chunk: Annotated[int | None, typer.Option(help="Tokens that gradients go back through. [default: 64]")] = None,
+    chunk: Annotated[int | None, typer.Option(help="Tokens that gradients go back through. [default: 32]")] = None,
     batch: Annotated[int | None, typer.Option(help="Places of the text read side by side.")] = None,
     steps: Annotated[int | None, typer.Option(help="Chunks to read. [default: as the minutes allow]")] = None,
     rate: Annotated[float | None, typer.Option(help="Learning rate.")] = None,

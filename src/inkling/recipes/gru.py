@@ -43,6 +43,9 @@ JUDGED_SHARE = 0.06  # of the time, at most
 JUDGED_TOKENS = 1 << 17  # of the held-out text, at most, to choose the best weights while training
 MEASURED_TOKENS = 1 << 21  # of the held-out text, at most, at the end
 WATCH_SECONDS = 15.0
+TOKENS_PER_UNIT = 12_000  # that must be read for a unit to be worth its time
+TOKENS_PER_SQUARE = 3  # of text, for each of the H² weights of a gate: more units would learn it by heart
+RATE_OF_UNITS = 2.0  # the rate times the units: 0.008 for 256, 0.004 for 512
 LOG_EVERY = 1  # so that Ctrl-C can save at any step
 
 
@@ -252,10 +255,10 @@ def settle(recipe: GRURecipe, stream: TokenStream, tokeniser: Tokeniser) -> GRUR
     if not recipe.steps and not recipe.minutes:
         recipe = replace(recipe, minutes=MINUTES)
     recipe = replace(recipe, workers=recipe.workers or torch.get_num_threads())
-    chunk = recipe.chunk or 64
+    chunk = recipe.chunk or 32
     batch = recipe.batch or 64
     batch = max(1, min(batch, len(stream) // (2 * chunk)))  # a short text has room for fewer readers
-    recipe = replace(recipe, chunk=min(chunk, len(stream)), batch=batch, rate=recipe.rate or RATE)
+    recipe = replace(recipe, chunk=min(chunk, len(stream)), batch=batch)
     seconds = 0.9 * 60 * recipe.minutes  # the rest is for judging and writing
 
     if not recipe.hidden:
@@ -266,7 +269,7 @@ def settle(recipe: GRURecipe, stream: TokenStream, tokeniser: Tokeniser) -> GRUR
             hidden
             for hidden in HIDDEN
             if seconds / (unit * work_of_token(hidden, recipe.layers, tokeniser.size)) >= TOKENS_PER_UNIT * hidden
-            and hidden * hidden <= 2 * len(stream)
+            and TOKENS_PER_SQUARE * hidden * hidden <= len(stream)
         ]
         recipe = replace(recipe, hidden=max(fitting, default=HIDDEN[0]) if recipe.minutes else 256)
     recipe = _finish(recipe, tokeniser)
@@ -283,17 +286,15 @@ def settle(recipe: GRURecipe, stream: TokenStream, tokeniser: Tokeniser) -> GRUR
     return recipe
 
 
-RATE = 0.008
-TOKENS_PER_UNIT = 4000
-
-
 def dropout_for(epochs: float) -> float:
-    return round(min(0.5, 0.1 * math.log2(max(1.0, epochs))), 2)
+    """More, the more often each token is read."""
+    return round(min(0.5, 0.07 * math.log2(max(1.0, epochs))), 2)
 
 
 def _finish(recipe: GRURecipe, tokeniser: Tokeniser) -> GRURecipe:
     dimension = recipe.hidden if recipe.tied else min(64 if tokeniser.size < 1000 else 256, recipe.hidden)
-    return replace(recipe, dimension=recipe.dimension or dimension)
+    rate = recipe.rate or min(0.02, RATE_OF_UNITS / recipe.hidden)
+    return replace(recipe, dimension=recipe.dimension or dimension, rate=rate)
 
 
 def work_of_token(hidden: int, layers: int, vocabulary: int) -> float:
