@@ -109,11 +109,12 @@ def test_it_is_the_gru_of_torch() -> None:
     config = GRUConfig(4, 6)
     P = parameters_of(config)
     theirs = torch.nn.GRU(4, 6).double()
+    weights = dict(theirs.named_parameters())
     with torch.no_grad():
-        theirs.weight_ih_l0.copy_(P["W1"].t())
-        theirs.weight_hh_l0.copy_(P["U1"].t())
-        theirs.bias_ih_l0.copy_(P["b1"])
-        theirs.bias_hh_l0.copy_(torch.cat([torch.zeros(12, dtype=torch.float64), P["c1"]]))
+        weights["weight_ih_l0"].copy_(P["W1"].t())
+        weights["weight_hh_l0"].copy_(P["U1"].t())
+        weights["bias_ih_l0"].copy_(P["b1"])
+        weights["bias_hh_l0"].copy_(torch.cat([torch.zeros(12, dtype=torch.float64), P["c1"]]))
         batch = batch_of(9, 5, begins=0)
         hidden, last = theirs(P["embedding"][torch.from_numpy(batch.inputs)])
         log_probs = torch.log_softmax(hidden @ P["output"] + P["bias"], -1)
@@ -174,18 +175,13 @@ def test_a_stride_of_one_gives_each_token_exactly_the_stated_context() -> None:
     model = model_of(GRUConfig(3, 5))
     ids = model.tokeniser.encode(["a bad cab"]).ids
     offsets = np.array([0, len(ids)])
-    zero = (torch.zeros(5, dtype=torch.float64),)
+    zero: tuple[Tensor, ...] = (torch.zeros(5, dtype=torch.float64),)
     for k in (1, 2, 5):
         found = model.score_ids(ids, offsets, stride=1, warm_up=k)
         for place in range(len(ids)):
-            inputs = (
-                [model.tokeniser.begin, *ids[:place].tolist()] if place <= k - 0 else ids[place - k : place].tolist()
-            )
-            inputs = inputs if place < k else ids[place - k : place].tolist()
-            if place == k:
-                inputs = [model.tokeniser.begin, *ids[:place].tolist()]
+            seen = ids[max(0, place - k) : place].tolist()
             state = zero
-            for token in inputs:
+            for token in seen if place > k else [model.tokeniser.begin, *seen]:
                 state, log_probs = model.step(state, token)
             assert found[place] == pytest.approx(-float(log_probs[int(ids[place])]), abs=1e-12)
 

@@ -24,6 +24,7 @@ def test_the_stream_holds_all_tokens_and_counts_characters() -> None:
     assert stream.chars == sum(map(len, LINES))
     assert stream.offsets.tolist() == [0, len(stream)]
     assert stream.ids.dtype == np.uint8
+    assert stream.counts.tolist() == np.bincount(stream.ids, minlength=tokeniser.size).tolist()
 
 
 def test_separate_texts_begin_where_they_begin() -> None:

@@ -29,7 +29,6 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from inkling.claims.ledger import Claim, Context, Finding, Verdict
@@ -114,22 +113,10 @@ class Trial:
 def fit_gru(recipe: GRURecipe, tokeniser: Tokeniser | None = None) -> tuple[GRU, Prepared, float]:
     """Trains in memory and keeps the last weights; the model, what it was made from, and the seconds of training."""
     prepared = prepare(recipe, tokeniser)
-    start_from_frequencies(prepared)
     state = TrainingState(prepared.objective.parameters, memory=prepared.objective.memory)
     for _ in train(prepared.objective, prepared.batch, prepared.recipe.training(), state):
         pass
     return prepared.model(state.parameters), prepared, state.seconds
-
-
-def start_from_frequencies(prepared: Prepared) -> None:
-    """The output starts at the logarithm of how often each token occurs.
-
-    Otherwise a model with many rare tokens spends its first steps on their rarity, and saturates its units with it:
-    over bytes, of which most never occur, it was behind the same model over characters all the way.
-    """
-    counts = np.bincount(prepared.stream.ids, minlength=prepared.tokeniser.size) + 0.1
-    start = np.log(counts / counts.sum()).astype(np.float32)
-    prepared.objective.parameters["bias"].data.copy_(torch.from_numpy(start))
 
 
 # ------------------------------------------------------------------------------------------------ the texts

@@ -68,8 +68,12 @@ class GRUConfig:
             )
 
 
-def random_parameters(config: GRUConfig, size: int, generator: np.random.Generator) -> Parameters:
-    """Uniform within ±1/√fan-in; the update gate starts half open towards keeping, the output starts small."""
+def random_parameters(
+    config: GRUConfig, size: int, generator: np.random.Generator, counts: NDArray[np.int64] | None = None
+) -> Parameters:
+    """Uniform within ±1/√inputs. With the `counts` of the tokens, the output's bias starts at the logarithm of their
+    frequencies: otherwise a model of many rare tokens spends its first steps on their rarity, and saturates its units.
+    """
 
     def draw(rows: int, columns: int, scale: float) -> Tensor:
         return torch.from_numpy(generator.uniform(-scale, scale, (rows, columns)).astype(np.float32))
@@ -88,6 +92,9 @@ def random_parameters(config: GRUConfig, size: int, generator: np.random.Generat
     if not config.tied:
         found["output"] = draw(H, size, math.sqrt(1 / H))
     found["bias"] = torch.zeros(size)
+    if counts is not None:
+        softened = counts + 0.1
+        found["bias"] = torch.from_numpy(np.log(softened / softened.sum()).astype(np.float32))
     return found
 
 

@@ -240,7 +240,7 @@ def prepare(recipe: GRURecipe, tokeniser: Tokeniser | None = None, say: Say = la
     speller = Speller.fit(stream.spellings, tokeniser) if tokeniser.unknown is not None else None
     recipe = settle(recipe, stream, tokeniser)
     sizes = recipe.sizes()
-    parameters = random_parameters(sizes, tokeniser.size, np.random.default_rng(recipe.seed))
+    parameters = random_parameters(sizes, tokeniser.size, np.random.default_rng(recipe.seed), stream.counts)
     objective = _objective(recipe, sizes, parameters)
     return Prepared(recipe, text, tokeniser, speller, stream, held_out, objective)
 

@@ -34,6 +34,7 @@ class TokenStream:
     begin: int
     chars: int
     spellings: Counter[str]
+    counts: NDArray[np.int64]  # of each token
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -69,12 +70,14 @@ def encode_stream(blocks: Iterable[list[str]], tokeniser: Tokeniser, separate: b
     """All the texts of `blocks`, end to end. `separate`: each is a text of its own; else they are lines of one."""
     kind = np.uint8 if tokeniser.size <= 1 << 8 else np.uint16 if tokeniser.size <= 1 << 16 else np.int32
     chars = 0
+    counts = np.zeros(tokeniser.size, np.int64)
     spellings: Counter[str] = Counter()
     with tempfile.TemporaryFile() as ids, tempfile.TemporaryFile() as starts:
         for block in blocks:
             encodings = tokeniser.encode(block if separate else ["".join(block)])
             chars += sum(map(len, block))
             spellings.update(encodings.spellings)
+            counts += np.bincount(encodings.ids, minlength=tokeniser.size)
             ids.write(encodings.ids.astype(kind).tobytes())
             if separate:
                 begins = np.zeros(len(encodings.ids), np.bool_)
@@ -82,7 +85,7 @@ def encode_stream(blocks: Iterable[list[str]], tokeniser: Tokeniser, separate: b
                 begins[first[np.diff(encodings.offsets) > 0]] = True
                 starts.write(begins.tobytes())
         mapped = _mapped(starts, np.bool_) if separate else None
-        return TokenStream(_mapped(ids, kind), mapped, tokeniser.begin, chars, spellings)
+        return TokenStream(_mapped(ids, kind), mapped, tokeniser.begin, chars, spellings, counts)
 
 
 def _mapped(file: IO[bytes], kind: type[Any]) -> NDArray[Any]:
