@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from inkling.claims import perplexity
+from inkling.claims import passages, perplexity, ranking
 from inkling.claims.ledger import Context, LedgerRow, run, select
 from inkling.claims.rows import CLAIMS
 from inkling.figures import Chart, Table
@@ -61,10 +61,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def rows(data: Path) -> dict[str, LedgerRow]:
-    small = replace(perplexity.GRU_RECIPE, hidden=24, steps=60, batch=8, chunk=32)
+    small = replace(passages.GRU_RECIPE, hidden=24, steps=60, batch=8, chunk=32)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(perplexity, "GRU_RECIPE", small)
-        patch.setattr(perplexity, "FAR_CHARACTERS", 800)
+        patch.setattr(passages, "GRU_RECIPE", small)
+        patch.setattr(ranking, "FAR_CHARACTERS", 800)
         said: list[str] = []
         found = {row.id: row for row in run(select(CLAIMS, ["C2", "C3", "C4"]), Context(data, said.append))}
     return found
@@ -107,25 +107,25 @@ def test_plain_pair_counts_give_the_perplexity_that_can_be_worked_out_by_hand(tm
 
 
 def test_the_passage_is_taken_out_line_by_line_and_nothing_else() -> None:
-    assert perplexity.without("a\n\nb\nc\nb d\n", "b\n\nc") == "a\n\nb d\n"
+    assert passages.without("a\n\nb\nc\nb d\n", "b\n\nc") == "a\n\nb d\n"
 
 
 def test_a_text_in_the_form_of_the_newspaper() -> None:
-    found = perplexity.newspaper_form("In 1642, Tasman's self-governing crew.\nWhy? Yes")
+    found = passages.newspaper_form("In 1642, Tasman's self-governing crew.\nWhy? Yes")
     assert found == " in DGDGDGDG , tasman 's self-governing crew . \n why ? \n yes"
 
 
 def test_verse_is_judged_by_lines_and_prose_by_sentences_and_nothing_is_lost() -> None:
-    assert perplexity.units_of("One.\nTwo. Three\n") == ["One.\n", "Two. Three\n"]
+    assert ranking.units_of("One.\nTwo. Three\n") == ["One.\n", "Two. Three\n"]
     prose = "A long line, with words. " * 10 + "\n"
-    assert len(perplexity.units_of(prose)) == 11
-    assert "".join(perplexity.units_of(prose)) == prose
+    assert len(ranking.units_of(prose)) == 11
+    assert "".join(ranking.units_of(prose)) == prose
 
 
 def test_what_the_units_are_charged_is_what_the_text_costs() -> None:
     text = "abc\ndeé\n"
     scores = Uniform(ByteTokeniser()).score([text])
-    charged = perplexity.charged(scores, ["abc\n", "deé\n"])
+    charged = passages.charged(scores, ["abc\n", "deé\n"])
     assert charged == pytest.approx([4 * math.log(256), 5 * math.log(256)])  # é is two bytes
 
 
@@ -134,10 +134,10 @@ def test_the_last_context_that_helps_is_the_one_before_the_first_that_does_not()
         zeros = np.zeros(len(values))
         return Judged(np.array(values), zeros, zeros, np.array(p_values), 20)
 
-    assert perplexity.last_gain(judged([1.0, 0.5, 0.1], [1e-9, 1e-9, 0.6])) == 2
-    assert perplexity.last_gain(judged([1.0, 0.5, 0.1], [1e-9, 1e-9, 1e-9])) == 3
-    assert perplexity.last_gain(judged([1.0, -0.5, 0.1], [1e-9, 1e-9, 1e-9])) == 1  # worse is no gain
-    assert perplexity.last_gain(judged([0.1, 0.5], [0.3, 1e-9])) == 0
+    assert ranking.last_gain(judged([1.0, 0.5, 0.1], [1e-9, 1e-9, 0.6])) == 2
+    assert ranking.last_gain(judged([1.0, 0.5, 0.1], [1e-9, 1e-9, 1e-9])) == 3
+    assert ranking.last_gain(judged([1.0, -0.5, 0.1], [1e-9, 1e-9, 1e-9])) == 1  # worse is no gain
+    assert ranking.last_gain(judged([0.1, 0.5], [0.3, 1e-9])) == 0
 
 
 def test_a_saving_is_fewer_bytes_and_easier_bytes_and_no_more() -> None:
@@ -166,12 +166,12 @@ def test_characters_that_are_gone_are_named() -> None:
 @pytest.mark.skipif("INKLING_TEST_DATA" not in os.environ, reason="INKLING_TEST_DATA names no folder of real sets")
 def test_the_real_passages_have_42_and_16_predictions_and_one_of_them_lies_in_the_training_text() -> None:
     folder = Path(os.environ["INKLING_TEST_DATA"])
-    texts = perplexity.passages(Context(data=folder))
+    texts = passages.passages(Context(data=folder))
     assert texts is not None
     uniform = Uniform(train_tokeniser("word", [["a\n"]]))
     assert [perplexity.published_count(uniform, text).tokens for text in texts.values()] == [42, 16]
     whole = (folder / "tinyshakespeare" / "input.txt").read_text(encoding="utf-8")
-    assert whole.count("\n") - perplexity.without(whole, texts["Shakespeare"]).count("\n") == 41
+    assert whole.count("\n") - passages.without(whole, texts["Shakespeare"]).count("\n") == 41
 
 
 # ------------------------------------------------------------------------------------------------ the rows
@@ -190,7 +190,7 @@ def test_c2_counts_lines_as_words_and_then_the_words(rows: dict[str, LedgerRow])
     assert figures["shakespeare_predictions"] == 8 + 1
     assert figures["wikipedia_predictions"] == 8 + 8
     assert figures["removed_lines"] == 8
-    words = len(perplexity.newspaper_form(VERSE).split(" ")) - 1
+    words = len(passages.newspaper_form(VERSE).split(" ")) - 1
     (table,) = rows["C2"].exhibits
     assert isinstance(table, Table)
     assert words in [row[2] for row in table.rows]
@@ -216,26 +216,26 @@ def test_c3_ranks_by_bits_per_byte_and_finds_how_far_back_helps(rows: dict[str, 
         assert bits == sorted(bits)
     assert row.verdict == "corrected"
     assert [line.name for line in chart.lines] == ["Shakespeare", "Wikipedia", "held out"]
-    assert all(list(line.x) == list(perplexity.CONTEXTS) for line in chart.lines)
+    assert all(list(line.x) == list(ranking.CONTEXTS) for line in chart.lines)
     assert row.figures["held_out_bits_with_8"] < row.figures["held_out_bits_with_1"]
-    assert row.figures["held_out_useful_context"] in perplexity.CONTEXTS
+    assert row.figures["held_out_useful_context"] in ranking.CONTEXTS
 
 
 def test_who_is_better_is_said_only_where_it_is_sure() -> None:
-    bigram, network = perplexity.BIGRAM, perplexity.NETWORK
+    bigram, network = ranking.BIGRAM, ranking.NETWORK
     found = Judged(np.array([0.5, -0.5]), np.zeros(2), np.zeros(2), np.zeros(2), 20)
-    assert perplexity._better(found, 0, 0.01) == network  # the bigram needs more
-    assert perplexity._better(found, 1, 0.01) == bigram
-    assert perplexity._better(found, 1, 0.2) == perplexity._better(found, 1, math.nan) == ""
-    assert "is the published" in perplexity._reading({"Shakespeare": bigram, "Wikipedia": network})
-    assert "reversed" in perplexity._reading({"Shakespeare": network, "Wikipedia": bigram})
-    assert "not the published" in perplexity._reading({"Shakespeare": network, "Wikipedia": ""})
+    assert ranking._better(found, 0, 0.01) == network  # the bigram needs more
+    assert ranking._better(found, 1, 0.01) == bigram
+    assert ranking._better(found, 1, 0.2) == ranking._better(found, 1, math.nan) == ""
+    assert "is the published" in ranking._reading({"Shakespeare": bigram, "Wikipedia": network})
+    assert "reversed" in ranking._reading({"Shakespeare": network, "Wikipedia": bigram})
+    assert "not the published" in ranking._reading({"Shakespeare": network, "Wikipedia": ""})
 
 
 def test_a_context_as_long_as_the_text_is_no_truncation(rows: dict[str, LedgerRow], data: Path) -> None:
-    models = perplexity._models(data)
+    models = passages._models(data)
     text = VERSE[:100]
-    figures, _, _ = perplexity.context_lengths(models.network, {"verse": text}, (1, 100))
+    figures, _, _ = ranking.context_lengths(models.network, {"verse": text}, (1, 100))
     assert figures["verse_bits_with_100"] == pytest.approx(tally(models.network.score([text])).bits("token"), abs=1e-5)
 
 

@@ -85,7 +85,7 @@ def test_the_gradient_is_that_of_automatic_differentiation(
         batch = batch_of(9, 5, seed=step)
         copies = {name: value.clone().requires_grad_() for name, value in P.items()}
         expected = reference_nats(config, copies, batch, loss, step)
-        expected.backward()
+        expected.backward()  # type: ignore[no-untyped-call]
         nats, tokens = loss.gradient(batch, step)
         assert nats == pytest.approx(float(expected.detach()), rel=1e-12)
         assert tokens == 45
@@ -99,7 +99,7 @@ def test_a_vocabulary_larger_than_the_chunk_gives_the_same_gradient() -> None:
     batch = batch_of(5, 3, size=200)
     loss = GRULoss(config, P, 5, 3)
     copies = {name: value.clone().requires_grad_() for name, value in P.items()}
-    reference_nats(config, copies, batch, loss, 0).backward()
+    reference_nats(config, copies, batch, loss, 0).backward()  # type: ignore[no-untyped-call]
     loss.gradient(batch, 0)
     for name, value in P.items():
         torch.testing.assert_close(value.grad, copies[name].grad, rtol=1e-9, atol=1e-11, msg=name)

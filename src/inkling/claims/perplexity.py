@@ -1,16 +1,13 @@
-"""Claims C1 to C4: what a perplexity says, and what it does not.
+"""Claims C1, C2 and C4: what a perplexity says, and what it does not. (C3 is in ranking.py.)
 
 C1  the base of the logarithm does not matter.
 C2  published figures of a word bigram and a character model on two passages, counted as they were, and then right.
-C3  which of the two is better on which passage, in bits per byte; and how far back the character model looks.
 C4  what preprocessing does to a perplexity.
 
-How the word figures came about: the reader of the course takes a file of one `word<TAB>tag` a line, with blank lines
-between sentences. A passage of running text has no tabs, so each of its lines is one word, which is unknown, and each
-run of lines a sentence with an end. Lines and sentences together are the predictions: 41 + 1 = 42, and 8 + 8 = 16.
+How the word figures of C2 came about: the reader of the course takes a file of one `word<TAB>tag` a line, with blank
+lines between sentences. A passage of running text has no tabs, so each of its lines is one word, which is unknown, and
+each run of lines a sentence with an end. Lines and sentences together are the predictions: 41 + 1 = 42, and 8 + 8 = 16.
 
-The passage from Shakespeare lies in the text that the character model learns from. Its lines are taken out first; how
-much they would have helped is shown by a second model that has read them.
 Long words of the two passages, such as names, are unknown to 2,000 words: a perplexity per word forgives them. In bits
 per byte each is spelled out by a character model fitted on the unknown words of the training text.
 """
@@ -18,67 +15,44 @@ per byte each is spelled out by a character model fitted on the unknown words of
 from __future__ import annotations
 
 import math
-import re
-import tempfile
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from inkling.claims.bigram import fit, sentences
+from inkling.claims import ranking
+from inkling.claims.bigram import sentences
 from inkling.claims.ledger import Claim, Context, Finding, Verdict
-from inkling.claims.tokens import fit_gru
-from inkling.figures import Chart, Column, Line, Table
-from inkling.measure.comparison import LEVEL, holm
+from inkling.claims.passages import (
+    COURSE,
+    NEEDS,
+    PUBLISHED_CHARACTER,
+    PUBLISHED_WORD,
+    SHAKESPEARE,
+    WIKIPEDIA,
+    charged,
+    course_tokeniser,
+    models,
+    newspaper_form,
+    passages,
+)
+from inkling.figures import Column, Table
+from inkling.measure.comparison import LEVEL
 from inkling.measure.intervals import Judged, judge_ratios
 from inkling.measure.tally import LN2, Tally, tally
-from inkling.models.bigram import Bigram
-from inkling.models.contracts import LanguageModel, Scores
-from inkling.models.gru import GRU
-from inkling.models.ngram import NGram
-from inkling.recipes.bigram import BigramRecipe
-from inkling.recipes.data import LanguageText
-from inkling.recipes.gru import GRURecipe
-from inkling.recipes.ngram import NGramRecipe, fit_ngram
+from inkling.models.contracts import LanguageModel
 from inkling.text.normalise import Chain
-from inkling.text.tokenise import UNKNOWN, WordTokeniser, piece_pattern
 
-Floats = NDArray[np.float64]
-
-SHAKESPEARE, WIKIPEDIA = "Shakespeare", "Wikipedia"
-PASSAGES = {SHAKESPEARE: "shakespeare_for_perplexity.txt", WIKIPEDIA: "wikipedia_for_perplexity.txt"}
-COURSE = ("vocab.ptb.txt", "ptb-dev.txt", "vocab2000.glove50.derived.txt")
-PUBLISHED_WORD = {SHAKESPEARE: 5.43, WIKIPEDIA: 24.69}
-PUBLISHED_CHARACTER = {SHAKESPEARE: 7.12, WIKIPEDIA: 18.97}
 PUBLISHED_CHAINS = {
     SHAKESPEARE: Chain.parse("modern,ascii"),
     WIKIPEDIA: Chain.parse("letters,punctuation,lower,spaces"),
 }
 PUBLISHED_AFTER = {SHAKESPEARE: 7.09, WIKIPEDIA: 16.33}
 SAMPLE = "ptb-train-nltk-sample.derived.txt"  # a stand-in for the course's training text, not the original
-COURSE_WORDS = 2000
-CONTEXTS = tuple(2**i for i in range(9))  # characters: 1 to 256
-FAR_CHARACTERS = 6000  # of held-out text on which contexts are compared as well
-UNIT_BYTES = 100  # pieces of that text
 CLOSE = 1.5  # a factor: another part of the same text, so no closer can be hoped for
-GRU_RECIPE = GRURecipe(hidden=192, chunk=64, batch=48, steps=1000, rate=0.01, dropout=0.05)
-NEEDS = "needs --data with ptb/tau/ and tinyshakespeare/"
-BIGRAM, SAME_BIGRAM, NETWORK, COUNTS = (
-    "word bigram (newspaper)",
-    "word bigram (Shakespeare)",
-    "character GRU (Shakespeare)",
-    "character 6-gram (Shakespeare)",
-)
-AS_PUBLISHED = {SHAKESPEARE: BIGRAM, WIKIPEDIA: NETWORK}  # which is better on which passage
-
-
-# ------------------------------------------------------------------------------------------------ C1
 
 
 def base_does_not_matter(context: Context) -> Finding:
@@ -100,79 +74,6 @@ def base_does_not_matter(context: Context) -> Finding:
     )
 
 
-# ------------------------------------------------------------------------------------------------ texts and models
-
-
-@dataclass(frozen=True)
-class Models:
-    """All that C2 to C4 share, trained once."""
-
-    bigram: Bigram  # of the newspaper: the course's vocabulary, lower case, digits as shapes
-    same_bigram: NGram  # of the text that the network has read
-    counts: NGram
-    network: GRU
-    leaky: GRU  # has read the passage as well
-    held_out: str  # Shakespeare that no model has read
-    removed: int  # lines of the passage taken out of the training text
-    seconds: float
-
-
-def passages(context: Context) -> dict[str, str] | None:
-    paths = {name: context.file(f"ptb/tau/{file}") for name, file in PASSAGES.items()}
-    if not all(paths.values()):
-        return None
-    return {name: path.read_text(encoding="utf-8") for name, path in paths.items() if path}
-
-
-def models(context: Context) -> Models | None:
-    """None where a file is missing."""
-    needed = ["tinyshakespeare/input.txt", *(f"ptb/tau/{name}" for name in (*COURSE, *PASSAGES.values()))]
-    if context.data is None or not all(context.file(name) for name in needed):
-        return None
-    context.say("C2 to C4: the models, trained once …")
-    return _models(context.data)
-
-
-@cache
-def _models(data: Path) -> Models:
-    bigram = course_bigram(data / "ptb/tau")
-    whole = (data / "tinyshakespeare/input.txt").read_text(encoding="utf-8")
-    passage = (data / "ptb/tau" / PASSAGES[SHAKESPEARE]).read_text(encoding="utf-8")
-    lines = whole.splitlines(keepends=True)
-    kept = len(lines) - len(lines) // 10
-    leaky_text, held_out = "".join(lines[:kept]), "".join(lines[kept:])
-    text = without(leaky_text, passage)
-    with tempfile.TemporaryDirectory() as folder:
-        files = {name: str(Path(folder, name)) for name in ("clean.txt", "leaky.txt", "held_out.txt")}
-        for file, body in zip(files.values(), (text, leaky_text, held_out), strict=True):
-            Path(file).write_text(body, encoding="utf-8", newline="")
-        apart = (files["held_out.txt"],)
-        network, _, seconds = fit_gru(_recipe(files["clean.txt"], apart))
-        leaky, _, _ = fit_gru(_recipe(files["leaky.txt"], apart))
-        words = NGramRecipe(files=(files["clean.txt"],), held_out=apart, order=2, vocabulary=COURSE_WORDS)
-        letters = NGramRecipe(files=(files["clean.txt"],), held_out=apart, order=6, tokens="character")
-        same_bigram, counts = (fit_ngram(recipe, LanguageText(recipe)) for recipe in (words, letters))
-    removed = len(leaky_text.split("\n")) - len(text.split("\n"))
-    return Models(bigram, same_bigram, counts, network, leaky, held_out, removed, seconds)
-
-
-def _recipe(file: str, held_out: tuple[str, ...]) -> GRURecipe:
-    return replace(GRU_RECIPE, files=(file,), held_out=held_out)
-
-
-def without(text: str, passage: str) -> str:
-    """`text` less every line that is a line of `passage`; blank lines stay."""
-    gone = {line for line in passage.split("\n") if line.strip()}
-    return "\n".join(line for line in text.split("\n") if line not in gone)
-
-
-def course_tokeniser(folder: Path) -> WordTokeniser:
-    lines = (folder / COURSE[0]).read_text(encoding="utf-8").split("\n")[:COURSE_WORDS]
-    words = [line.split("\t")[0].strip() for line in lines]
-    ordinary = [word for word in words if word not in ("UUUNKKK", "<s>", "</s>", "")]
-    return WordTokeniser((UNKNOWN, " \n", *(f" {word}" for word in ordinary)), piece_pattern("spaces"))
-
-
 def counted_lines(folder: Path, file: str, passage: str) -> float:
     """The perplexity of `passage` with its lines as unknown words, from plain pair counts of one of the course's texts.
 
@@ -190,23 +91,6 @@ def counted_lines(folder: Path, file: str, passage: str) -> float:
         return math.inf
     nats = -sum(count * math.log(pairs[pair] / before[pair[0]]) for pair, count in steps.items() if count)
     return math.exp(nats / sum(steps.values()))
-
-
-def course_bigram(folder: Path) -> Bigram:
-    """The course's network on its own vocabulary and the largest part of its own text that is to be had, the dev part.
-
-    Fitted on all pairs at once (claim A5 shows that this ends where the published training ends, in less time).
-    """
-    _, tagged, vectors = (folder / name for name in COURSE)
-    tokeniser = course_tokeniser(folder)
-    with tempfile.TemporaryDirectory() as temporary:
-        file = Path(temporary, "train.txt")
-        file.write_text(sentences(tagged.read_text(encoding="utf-8")), encoding="utf-8", newline="")
-        recipe = BigramRecipe(files=(str(file),), vectors=str(vectors), hidden=50, patience=8, learn_vectors=False)
-        return fit("", recipe, tokeniser)[0].model
-
-
-# ------------------------------------------------------------------------------------------------ C2
 
 
 def published_count(model: LanguageModel[Any], passage: str) -> Tally:
@@ -232,13 +116,6 @@ def runs_of_lines(passage: str) -> list[list[str]]:
         elif runs[-1]:
             runs.append([])
     return [run for run in runs if run]
-
-
-def newspaper_form(text: str) -> str:
-    """As the course's text is: marks apart, small letters, digits as shapes, an end after each sentence."""
-    words = re.findall(r"\w+(?:[-.,]\w+)*|['’]\w+|[^\w\s]", text)
-    chain = Chain(("lower", "digits"))
-    return "".join(f" {chain(word)}" + (" \n" if word in (".", "!", "?") else "") for word in words)
 
 
 def published_figures(context: Context) -> Finding:
@@ -344,173 +221,6 @@ def figure_of_unknown(model: LanguageModel[Any]) -> float:
     assert model.tokeniser.unknown is not None
     state, _ = model.begin()
     return math.exp(float(model.step(state, model.tokeniser.unknown)[1][model.tokeniser.unknown]))
-
-
-# ------------------------------------------------------------------------------------------------ C3
-
-
-def units_of(text: str) -> list[str]:
-    """The pieces of a text that are drawn to see how sure a figure is: verse lines, or the sentences of long lines."""
-    lines = text.splitlines(keepends=True)
-    if sum(map(len, lines)) > 100 * len(lines):
-        lines = [part for line in lines for part in re.split(r"(?<=[.!?] )", line) if part]
-    return lines
-
-
-def charged(scores: Scores, units: Sequence[str]) -> Floats:
-    """Nats of one scored text, spelling included, in each of its units; a token across an edge is shared by bytes."""
-    edges = np.cumsum([0, *(len(unit.encode()) for unit in units)])
-    ends = np.append(0.0, np.cumsum(scores.byte_lengths))
-    costs = np.append(0.0, np.cumsum(scores.nats + scores.spelling_nats))
-    return np.diff(np.interp(edges, ends, costs))
-
-
-def charged_as_newspaper(model: Bigram, units: Sequence[str]) -> tuple[Floats, Tally]:
-    """The same for the newspaper's model, which reads another form of the text: capitals and digits are lost on it."""
-    forms = [newspaper_form(unit) for unit in units]
-    scores = model.score(["".join(forms)])
-    offsets = model.tokeniser.encode(forms).offsets
-    costs = np.append(0.0, np.cumsum(scores.nats + scores.spelling_nats))
-    return np.diff(costs[offsets]), tally(scores)
-
-
-def ranking(context: Context) -> Finding:
-    texts, found = passages(context), models(context)
-    if texts is None or found is None:
-        return Finding(NEEDS, "not run")
-    figures: dict[str, float] = {}
-    rows = []
-    better: dict[str, str] = {}
-    for name, text in texts.items():
-        units = units_of(text)
-        sizes = np.array([len(unit.encode()) for unit in units], np.float64)
-        newspaper, newspaper_tally = charged_as_newspaper(found.bigram, units)
-        costs, tallies = {BIGRAM: newspaper}, {BIGRAM: newspaper_tally}
-        for label, model in ((SAME_BIGRAM, found.same_bigram), (NETWORK, found.network), (COUNTS, found.counts)):
-            scores = model.score([text])
-            costs[label], tallies[label] = charged(scores, units), tally(scores)
-        others = [label for label in costs if label != NETWORK]
-        alone = judge_ratios(np.stack(list(costs.values())) / LN2, sizes, np.random.default_rng(0))
-        against = judge_ratios(
-            np.stack([costs[label] - costs[NETWORK] for label in others]) / LN2, sizes, np.random.default_rng(0)
-        )
-        corrected = dict(zip(others, holm(against.p_values), strict=True))
-        for i, label in enumerate(costs):
-            j = others.index(label) if label in others else None
-            figures[f"{name.lower()}_{_slug(label)}_bits_per_byte"] = float(alone.values[i])
-            figures[f"{name.lower()}_{_slug(label)}_unknown_share"] = tallies[label].unknown_share
-            rows.append(
-                (
-                    name,
-                    label,
-                    tallies[label].perplexity(),
-                    tallies[label].unknown_share,
-                    float(alone.values[i]),
-                    f"{alone.low[i]:.2f} to {alone.high[i]:.2f}",
-                    None if j is None else _difference(against, j, corrected[label]),
-                )
-            )
-        better[name] = _better(against, others.index(BIGRAM), corrected[BIGRAM])
-    rows.sort(key=lambda row: (row[0], row[4]))
-    contexts, chart, useful = context_lengths(found.network, {**texts, "held out": found.held_out[:FAR_CHARACTERS]})
-    figures |= contexts
-    as_published = better == AS_PUBLISHED
-    longest = max(useful.values())
-    said = (
-        "Charged for every byte, "
-        + "; ".join(
-            f"on {name} {f'the {winner} is better' if winner else 'the two cannot be told apart'} (GRU "
-            f"{figures[f'{name.lower()}_{_slug(NETWORK)}_bits_per_byte']:.2f}, bigram "
-            f"{figures[f'{name.lower()}_{_slug(BIGRAM)}_bits_per_byte']:.2f} bits per byte; "
-            f"{figures[f'{name.lower()}_{_slug(BIGRAM)}_unknown_share']:.0%} of the bigram's words were unknown)"
-            for name, winner in better.items()
-        )
-        + f". {_reading(better)} Context: the network gets better up to "
-        + ", ".join(f"{value} characters on {name}" for name, value in useful.items())
-        + ", and not measurably beyond; "
-        + ("that is some words, no long range." if longest <= 64 else "that is more than a line.")
-    )
-    columns = (
-        Column("passage"),
-        Column("model (trained on)"),
-        Column("perplexity per token, unknown forgiven", ".2f"),
-        Column("unknown", ".1%"),
-        Column("bits per byte", ".3f"),
-        Column("95 %"),
-        Column("more than the GRU, bits per byte"),
-    )
-    notes = (
-        f"{BIGRAM}: capitals, digits and spaces are lost on it and not charged, so its figure is too low.",
-        "Perplexities per token are of different tokens and do not compare. Differences: corrected for their number.",
-    )
-    table = Table("C3: every byte charged, best first", columns, tuple(rows), notes)
-    verdict: Verdict = "holds" if as_published and longest > 64 else "corrected"
-    return Finding(said, verdict, figures, (table, chart))
-
-
-def _reading(better: dict[str, str]) -> str:
-    if better == AS_PUBLISHED:
-        return "That is the published ranking."
-    if better == {SHAKESPEARE: NETWORK, WIKIPEDIA: BIGRAM}:
-        return "The published ranking is reversed: each is better on what is like its own training text."
-    return "That is not the published ranking."
-
-
-def _better(against: Judged, index: int, p_value: float) -> str:
-    """Who is better, the network or the other; nobody if luck could have done it."""
-    if not p_value <= LEVEL:
-        return ""
-    return NETWORK if against.values[index] > 0 else BIGRAM
-
-
-def _difference(against: Judged, index: int, p_value: float) -> str:
-    shown = f"{against.values[index]:+.3f} ({against.low[index]:+.3f} to {against.high[index]:+.3f})"
-    return shown if p_value <= LEVEL else f"{shown}, cannot be told apart"
-
-
-def _slug(label: str) -> str:
-    return re.sub(r"\W+", "_", label.lower()).strip("_")
-
-
-def context_lengths(
-    model: GRU, texts: dict[str, str], contexts: Sequence[int] = CONTEXTS
-) -> tuple[dict[str, float], Chart, dict[str, int]]:
-    """Bits per character when each is predicted from exactly so many before it, and up to where more of them help."""
-    figures: dict[str, float] = {}
-    lines, useful = [], {}
-    for name, text in texts.items():
-        encodings = model.tokeniser.encode([text])
-        edges = np.arange(0, len(text), max(1, min(UNIT_BYTES, len(text) // 8 or 1)))
-        sizes = np.diff(np.append(edges, len(text))).astype(np.float64)
-        costs = []
-        for k in contexts:
-            nats = model.score_ids(encodings.ids, encodings.offsets, stride=1, warm_up=k)
-            costs.append(np.add.reduceat(nats, edges))
-        means = [float(cost.sum()) / LN2 / len(text) for cost in costs]
-        gains = np.stack([before - after for before, after in pairwise(costs)]) / LN2
-        useful[name] = contexts[last_gain(judge_ratios(gains, sizes, np.random.default_rng(0)))]
-        figures |= {f"{_slug(name)}_bits_with_{k}": mean for k, mean in zip(contexts, means, strict=True)}
-        figures[f"{_slug(name)}_useful_context"] = useful[name]
-        lines.append(Line(name, [float(k) for k in contexts], means))
-    chart = Chart(
-        "C3: how far back the character model looks",
-        "characters of context",
-        "bits per character (unknown ones forgiven)",
-        tuple(lines),
-        reading="Each character is predicted from exactly so many before it; where a curve is flat, more do not help.",
-        log_x=True,
-    )
-    return figures, chart, useful
-
-
-def last_gain(gains: Judged) -> int:
-    """Up to which step in a row of lengths each one was a real gain: the number of the last length that helped."""
-    corrected = holm(gains.p_values)
-    real = (corrected <= LEVEL) & (gains.values > 0)
-    return int(np.argmin(real)) if not real.all() else len(real)
-
-
-# ------------------------------------------------------------------------------------------------ C4
 
 
 @dataclass(frozen=True)
@@ -638,13 +348,7 @@ CLAIMS = (
         "word bigram 5.43 and 24.69; character model 7.12 and 18.97",
         published_figures,
     ),
-    Claim(
-        "C3",
-        "The bigram model is better on Shakespeare because its patterns are simpler; the character model is better on "
-        "Wikipedia because it captures long-range dependencies.",
-        "5.43 < 7.12; 18.97 < 24.69",
-        ranking,
-    ),
+    ranking.CLAIM,
     Claim(
         "C4",
         "Preprocessing (Shakespeare: modern words, ASCII; Wikipedia: no special characters, plain punctuation, lower "

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from inkling.claims import bigram, gradients, perplexity, tokens
+from inkling.claims import bigram, gradients, perplexity, recurrent, tokens
 from inkling.claims.ledger import Claim
 
-CLAIMS: tuple[Claim, ...] = (*gradients.CLAIMS, *bigram.CLAIMS, *tokens.CLAIMS, *perplexity.CLAIMS)
+CLAIMS: tuple[Claim, ...] = (
+    *gradients.CLAIMS,
+    *bigram.CLAIMS,
+    *recurrent.CLAIMS,
+    *tokens.CLAIMS,
+    *perplexity.CLAIMS,
+)
