@@ -28,7 +28,7 @@ def text_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def small(text_file: Path, **changes: object) -> GRURecipe:
-    recipe = GRURecipe(files=(str(text_file),), steps=60, hidden=24, batch=8, chunk=16, workers=2)
+    recipe = GRURecipe(files=(str(text_file),), steps=60, hidden=24, batch=8, chunk=16)
     return replace(recipe, **changes)  # type: ignore[arg-type]
 
 

@@ -203,7 +203,7 @@ def _ours(stream: TokenStream, seconds: float, like: GRU) -> Curve:
     config = GRUConfig(min(64, OUR_HIDDEN), OUR_HIDDEN)
     parameters = random_parameters(config, like.tokeniser.size, np.random.default_rng(0))
     batch = max(1, min(OUR_BATCH, len(stream) // (2 * OUR_CHUNK)))
-    loss = GRULoss(config, parameters, OUR_CHUNK, batch, workers=torch.get_num_threads())
+    loss = GRULoss(config, parameters, OUR_CHUNK, batch)
     state = TrainingState(parameters, memory=loss.memory)
     plan = TrainingConfig(10**6, rate=OUR_RATE, schedule="linear", warm_up=30, max_seconds=seconds, clip=1.0)
     spent, nats = [], []

@@ -70,7 +70,6 @@ class GRURecipe(TextConfig):
     rate: float = 0.0
     patience: int = 0
     judged: int = 0  # held-out tokens, to choose the best weights while training
-    workers: int = 0  # zero: one a core
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -90,7 +89,6 @@ class GRURecipe(TextConfig):
             ("rate", 0 <= self.rate < math.inf, "a number above 0"),
             ("patience", self.patience >= 0, "0 (never stop early) or more"),
             ("judged", self.judged >= 0, "at least 1"),
-            ("workers", 0 <= self.workers <= 1024, "a whole number from 1 to 1024"),
             ("seed", 0 <= self.seed < 1 << 32, "a whole number from 0 to 4294967295"),
         )
         for name, fits, wanted in limits:
@@ -129,8 +127,7 @@ class Prepared:
         return self.stream.chunk(step, self.recipe.chunk, self.recipe.batch, self.recipe.seed)
 
     def model(self, parameters: Parameters) -> GRU:
-        workers = self.recipe.workers
-        return GRU(self.recipe.sizes(), parameters, self.tokeniser, self.text.chain, self.speller, workers)
+        return GRU(self.recipe.sizes(), parameters, self.tokeniser, self.text.chain, self.speller)
 
     def held_out_nats(self, parameters: Parameters, at_most: int) -> NDArray[np.float64]:
         ids, offsets = self.held_out.ids[:at_most], self.held_out.offsets
@@ -247,14 +244,13 @@ def prepare(recipe: GRURecipe, tokeniser: Tokeniser | None = None, say: Say = la
 
 def _objective(recipe: GRURecipe, sizes: GRUConfig, parameters: Parameters) -> GRULoss:
     dropout = max(0.0, recipe.dropout)
-    return GRULoss(sizes, parameters, recipe.chunk, recipe.batch, dropout, seed=recipe.seed, workers=recipe.workers)
+    return GRULoss(sizes, parameters, recipe.chunk, recipe.batch, dropout, seed=recipe.seed)
 
 
 def settle(recipe: GRURecipe, stream: TokenStream, tokeniser: Tokeniser) -> GRURecipe:
     """Everything that is zero, from the budget, the text and the speed of this computer."""
     if not recipe.steps and not recipe.minutes:
         recipe = replace(recipe, minutes=MINUTES)
-    recipe = replace(recipe, workers=recipe.workers or torch.get_num_threads())
     chunk = recipe.chunk or 32
     batch = recipe.batch or 64
     batch = max(1, min(batch, len(stream) // (2 * chunk)))  # a short text has room for fewer readers
