@@ -44,7 +44,7 @@ JUDGED_TOKENS = 1 << 17  # of the held-out text, at most, to choose the best wei
 MEASURED_TOKENS = 1 << 21  # of the held-out text, at most, at the end
 WATCH_SECONDS = 15.0
 TOKENS_PER_UNIT = 12_000  # that must be read for a unit to be worth its time
-TOKENS_PER_SQUARE = 3  # of text, for each of the H² weights of a gate: more units would learn it by heart
+TOKENS_PER_SQUARE = 5  # of text, for each of the H² weights of a gate: more units would learn it by heart
 RATE_OF_UNITS = 2.0  # the rate times the units: 0.008 for 256, 0.004 for 512
 LOG_EVERY = 1  # so that Ctrl-C can save at any step
 
@@ -284,7 +284,7 @@ def settle(recipe: GRURecipe, stream: TokenStream, tokeniser: Tokeniser) -> GRUR
 
 def dropout_for(epochs: float) -> float:
     """More, the more often each token is read."""
-    return round(min(0.5, 0.07 * math.log2(max(1.0, epochs))), 2)
+    return round(min(0.5, 0.08 * math.log2(max(1.0, epochs))), 2)
 
 
 def _finish(recipe: GRURecipe, tokeniser: Tokeniser) -> GRURecipe:
