@@ -8,9 +8,10 @@ import math
 import numpy as np
 import pytest
 
+from inkling.measure.comparison import Comparison
 from inkling.measure.compression import Compression
 from inkling.measure.evaluation import Blocks, Evaluation, Kind
-from inkling.measure.intervals import ratio_interval
+from inkling.measure.intervals import Interval, ratio_interval
 from inkling.measure.matrix import Matrix
 from inkling.measure.overlap import Overlap
 from inkling.measure.tally import LN2, Tally
@@ -135,3 +136,18 @@ def test_the_page_has_a_chart_for_each_standing() -> None:
     page = render(MATRIX.page())
     assert page.count("<svg") == 2
     assert "cannot be told apart" in page
+
+
+def test_a_narrow_verdict_on_a_short_text_carries_a_warning() -> None:
+    def judged(p: float, blocks: int) -> Matrix:
+        pair = Comparison("x.txt", "every byte", "words", "net", Interval(0.2, 0.1, 0.3), p, p, blocks)
+        rows = tuple(each for each in ROWS if each.model in ("net", "words") and not each.lossy)
+        return Matrix(rows, comparisons=(pair,))
+
+    def warns(matrix: Matrix) -> bool:
+        return any("may be luck more often than 5 %" in sentence for sentence in matrix.sentences())
+
+    assert warns(judged(0.03, 40))
+    assert not warns(judged(1e-5, 40))  # far from luck
+    assert not warns(judged(0.03, 300))  # long enough
+    assert not warns(judged(0.2, 40))  # no verdict

@@ -23,6 +23,8 @@ from inkling.text.normalise import Losses
 
 TITLE = "Language models on one ruler"
 FLOOR = ("uniform bytes", "character unigram")  # beaten by anything; a sentence about that would be noise
+SHORT_BLOCKS = 200  # below, false verdicts are too many if blocks are correlated (intervals.py has the figures)
+DOUBTFUL = 0.005  # a p-value that could be luck on such a text
 ALL_PAIRS = 6  # of runs: so many comparisons are all spelled out
 
 
@@ -93,7 +95,14 @@ class Matrix:
         wanted = set(pairwise(contenders))
         if len(runs) * (len(runs) - 1) // 2 <= ALL_PAIRS:
             wanted |= {(a, b) for i, a in enumerate(runs) for b in runs[i + 1 :]}
-        return [c.sentence() for c in pairs if (c.better, c.worse) in wanted] + self._losers(text, read)
+        shown = [c for c in pairs if (c.better, c.worse) in wanted]
+        said = [c.sentence() for c in shown]
+        if any(c.real and c.corrected_p > DOUBTFUL and c.blocks < SHORT_BLOCKS for c in shown):
+            said.append(
+                f"{text} is short: where neighbouring passages resemble each other, a narrow verdict on it may be luck "
+                f"more often than 5 % of the time; {SHORT_BLOCKS * BLOCK_BYTES // 1000:,} kB of text are safer."
+            )
+        return said + self._losers(text, read)
 
     def _losers(self, text: str, read: str) -> list[str]:
         """Networks that something simple beats."""
