@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from inkling.measure.comparison import Comparison
+from inkling.measure.comparison import EVERY_BYTE, Comparison
 from inkling.measure.compression import Compression
 from inkling.measure.evaluation import Blocks, Evaluation, Kind
 from inkling.measure.intervals import Interval, ratio_interval
@@ -140,9 +140,8 @@ def test_the_page_has_a_chart_for_each_standing() -> None:
 
 def test_a_narrow_verdict_on_a_short_text_carries_a_warning() -> None:
     def judged(p: float, blocks: int) -> Matrix:
-        pair = Comparison("x.txt", "every byte", "words", "net", Interval(0.2, 0.1, 0.3), p, p, blocks)
-        rows = tuple(each for each in ROWS if each.model in ("net", "words") and not each.lossy)
-        return Matrix(rows, comparisons=(pair,))
+        pair = Comparison("x.txt", EVERY_BYTE, "words", "net", Interval(0.2, 0.1, 0.3), p, p, blocks)
+        return Matrix((ROWS[1], ROWS[0]), comparisons=(pair,))
 
     def warns(matrix: Matrix) -> bool:
         return any("may be luck more often than 5 %" in sentence for sentence in matrix.sentences())
