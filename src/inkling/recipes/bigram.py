@@ -25,7 +25,7 @@ from inkling.models.bigram import Bigram, BigramConfig, ExactLoss, PlainLoss, ra
 from inkling.models.pairs import PairCounts, contexts_of, count_pairs
 from inkling.models.spelling import Speller
 from inkling.recipes.card import write_card
-from inkling.recipes.data import LanguageText, TextConfig, resolve, same_text
+from inkling.recipes.data import LanguageText, TextConfig, open_text, resolve, same_text
 from inkling.runs import files
 from inkling.runs.loading import constant_files
 from inkling.runs.recording import Recorder, checkpoint, dump, restore
@@ -201,13 +201,7 @@ def _go_on(run: Run, prepared: Prepared, state: TrainingState) -> Iterator[tuple
 
 def prepare(recipe: BigramRecipe, tokeniser: Tokeniser | None = None, say: Say = lambda _: None) -> Prepared:
     """Reads the text, and makes tokeniser, counts, speller and the start point from it."""
-    text = LanguageText(recipe)
-    if not any(line.strip() for block in text.train_blocks() for line in block):
-        raise InklingError(f"{', '.join(recipe.files)} has nothing but white space; give a file with text in it.")
-    for note in text.corpus.notes:
-        say(note)
-    if text.corpus.intake.rows_reported:
-        say(text.corpus.intake.describe())
+    text = open_text(recipe, say)
     if tokeniser is None:
         tokeniser = train_tokeniser(
             "word", text.train_blocks(), recipe.vocabulary, pieces=recipe.pieces, exclude=frozenset(recipe.exclude)

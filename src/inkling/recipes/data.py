@@ -134,6 +134,18 @@ class LanguageText:
             yield [self.chain(text) for text in block] if self.chain.names else block
 
 
+def open_text(config: TextConfig, say: Callable[[str], None]) -> LanguageText:
+    """The text of a training, with what there is to say about it said; refused when there is nothing in it."""
+    text = LanguageText(config)
+    if not any(line.strip() for block in text.train_blocks() for line in block):
+        raise InklingError(f"{', '.join(config.files)} has nothing but white space; give a file with text in it.")
+    for note in text.corpus.notes:
+        say(note)
+    if text.corpus.intake.rows_reported:
+        say(text.corpus.intake.describe())
+    return text
+
+
 def same_text(run: Run, config: TextConfig, text: LanguageText) -> None:
     """Refuses to go on with a run when its files are no longer what they were."""
     described = text.describe()

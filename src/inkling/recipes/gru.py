@@ -24,7 +24,7 @@ from inkling.measure.tally import LN2
 from inkling.models.gru import GRU, Batch, GRUConfig, GRULoss, random_parameters
 from inkling.models.spelling import Speller
 from inkling.recipes.card import write_card
-from inkling.recipes.data import LanguageText, TextConfig, same_text
+from inkling.recipes.data import LanguageText, TextConfig, open_text, same_text
 from inkling.recipes.stream import TokenStream, encode_stream
 from inkling.runs import files
 from inkling.runs.loading import constant_files
@@ -218,13 +218,7 @@ def _go_on(
 
 def prepare(recipe: GRURecipe, tokeniser: Tokeniser | None = None, say: Say = lambda _: None) -> Prepared:
     """Reads the text, makes the tokeniser, and settles what the recipe leaves open."""
-    text = LanguageText(recipe)
-    if not any(line.strip() for block in text.train_blocks() for line in block):
-        raise InklingError(f"{', '.join(recipe.files)} has nothing but white space; give a file with text in it.")
-    for note in text.corpus.notes:
-        say(note)
-    if text.corpus.intake.rows_reported:
-        say(text.corpus.intake.describe())
+    text = open_text(recipe, say)
     if tokeniser is None:
         size = recipe.vocabulary or (4096 if recipe.tokens in ("word", "bpe") else None)
         tokeniser = train_tokeniser(

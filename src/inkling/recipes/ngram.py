@@ -15,7 +15,7 @@ from inkling.measure.tally import tally, total
 from inkling.models.ngram import NGram, NGramConfig
 from inkling.models.spelling import Speller
 from inkling.recipes.card import write_card
-from inkling.recipes.data import LanguageText, TextConfig
+from inkling.recipes.data import LanguageText, TextConfig, open_text
 from inkling.runs.loading import constant_files, dump_arrays
 from inkling.runs.run import Checkpoint, Run
 from inkling.text.tokenise import Pieces, train_tokeniser
@@ -74,11 +74,7 @@ def train_ngram(recipe: NGramRecipe, out: Path, say: Callable[[str], None] = lam
     if out.exists():
         raise UsageError(f"{out} exists already; name another with --out, or remove it with `inkling runs rm`.")
     started = time.perf_counter()
-    text = LanguageText(recipe)
-    if not any(line.strip() for block in text.train_blocks() for line in block):
-        raise InklingError(f"{', '.join(recipe.files)} has nothing but white space; give a file with text in it.")
-    for note in text.corpus.notes:
-        say(note)
+    text = open_text(recipe, say)
     model = fit_ngram(recipe, text)
     held_out = total(
         tally(model.score(block if text.scattered else ["".join(block)])) for block in text.held_out_blocks()
