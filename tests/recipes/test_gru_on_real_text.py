@@ -13,6 +13,7 @@ from inkling.runs.run import Run
 
 
 @pytest.mark.data
+@pytest.mark.skipif("INKLING_TEST_DATA" not in os.environ, reason="INKLING_TEST_DATA names no folder of real sets")
 def test_a_minute_on_shakespeare_and_the_ruler_on_four_texts(tmp_path: Path) -> None:
     data = Path(os.environ["INKLING_TEST_DATA"])
     text = (data / "tinyshakespeare/input.txt").read_text(encoding="utf-8")
