@@ -147,3 +147,24 @@ def test_names_are_the_last_parts_of_paths_where_that_tells_them_apart() -> None
     assert distinct_names(["runs/a", "runs/b"]) == ["a", "b"]
     assert distinct_names(["runs/a", "old/a"]) == ["runs/a", "old/a"]
     assert distinct_names(["runs/a", "runs/a"]) == ["a", "a"]
+
+
+def test_trainings_of_the_same_name_are_told_apart_by_their_runs(lab: Path, tmp_path: Path) -> None:
+    (tmp_path / "train.txt").write_text(TRAIN[9000:], encoding="utf-8")
+    recipe = NGramRecipe(files=(str(tmp_path / "train.txt"),), held_out=(str(lab / "fresh.txt"),), vocabulary=100)
+    train_ngram(recipe, tmp_path / "elsewhere")
+    found = measured(lab, "words", str(tmp_path / "elsewhere"))
+    labels = [row.label for row in found.rows]
+    assert len(labels) == len(set(labels))
+    assert {"character 6-gram like words", "character 6-gram like elsewhere"} <= set(labels)
+    said = found.sentences()
+    assert any("in the training text train.txt of words" in sentence for sentence in said)
+    assert any("in the training text train.txt of elsewhere" in sentence for sentence in said)
+    assert "fresh.txt chose the weights of elsewhere, so the figures there flatter them a little." in said
+
+
+def test_a_text_too_short_to_be_looked_for_is_said_to_be(lab: Path, tmp_path: Path) -> None:
+    (tmp_path / "short.txt").write_text(TRAIN[:20], encoding="utf-8")
+    found = measured(lab, "words", on=(str(tmp_path / "short.txt"),))
+    assert not found.overlaps
+    assert "short.txt is too short to be looked for in the training text." in found.sentences()

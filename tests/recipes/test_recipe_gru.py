@@ -149,3 +149,37 @@ def test_a_changed_text_is_noticed(text_file: Path, tmp_path: Path) -> None:
     copy.write_bytes(text_file.read_bytes() + b"more\n")
     with pytest.raises(InklingError, match=r"is not the text that .* was trained on"):
         next(resume_gru(Run.open(tmp_path / "run")))
+
+
+def test_bits_per_character_charge_unknown_words_letter_by_letter(text_file: Path, tmp_path: Path) -> None:
+    for _ in train_gru(small(text_file, steps=6, tokens="word", vocabulary=5), tmp_path / "run"):
+        pass
+    summary = Run.open(tmp_path / "run").info["summary"]
+    text = prepare(small(text_file)).text
+    held_out = "".join(line for block in text.held_out_blocks() for line in block)
+    (scores,) = load(tmp_path / "run").score([held_out])
+    bits = (scores.nats.sum() + scores.spelling_nats.sum()) / math.log(2) / len(held_out)
+    assert summary["held_out_unknown_tokens"] == int(scores.unknown.sum()) > 0.5 * len(scores.ids)
+    assert summary["held_out_bits_per_character"] == pytest.approx(bits, abs=1e-6)
+
+
+def test_a_training_that_went_astray_is_told_so(text_file: Path, tmp_path: Path) -> None:
+    said: list[str] = []
+    for _ in train_gru(small(text_file, steps=3, rate=1e20), tmp_path / "run", said.append):
+        pass
+    assert any("it learned nothing of use" in sentence for sentence in said)
+
+
+def test_what_does_not_fit_the_text_or_the_computer_is_said(text_file: Path) -> None:
+    said: list[str] = []
+    settled = prepare(small(text_file, batch=10**6), say=said.append).recipe
+    assert settled.batch < 10**6
+    assert any("--batch 1,000,000 is more than this text" in sentence for sentence in said)
+    with pytest.raises(UsageError, match=r"more than the .* GB of this computer; give a smaller --hidden"):
+        recipes.refuse_giants(small(text_file, hidden=16384, dimension=16384, layers=3, batch=10**6), 10**5)
+
+
+def test_long_trainings_are_judged_every_minute() -> None:
+    plan = GRURecipe(files=("x",), minutes=120, steps=12_000, rate=0.01, hidden=8).training()
+    assert plan.evaluate_every == 100
+    assert GRURecipe(files=("x",), minutes=1, steps=500, rate=0.01, hidden=8).training().evaluate_every == 50

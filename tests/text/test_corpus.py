@@ -474,6 +474,15 @@ def test_what_is_not_there_is_named_with_its_nearest_neighbour(tmp_path: Path) -
     assert "cannot be opened: file name too long" in message(tmp_path / ("x" * 300))
 
 
+def test_run_directories_below_a_folder_are_not_text(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
+    run = tmp_path / "runs" / "bigram-a"
+    run.mkdir(parents=True)
+    for name in ("run.json", "manifest.json", "metrics.jsonl", "README.md"):
+        (run / name).write_text("{}\n", encoding="utf-8")
+    assert [row.text for batch in Corpus([tmp_path]).batches() for row in batch] == ["one"]
+
+
 def test_empty_files_and_folders_are_errors(tmp_path: Path) -> None:
     assert message(write(tmp_path, "a.txt", "")) == f"{tmp_path / 'a.txt'} is empty: give a file with text in it."
     assert "is empty" in message(write(tmp_path, "b.csv", b"\xef\xbb\xbf"))

@@ -54,7 +54,7 @@ def list_all(folder: Folder = None, json: Json = False) -> None:
         Column("run"),
         Column("kind"),
         Column("state"),
-        Column("held-out perplexity", ".2f", unit="per token"),
+        Column("held-out perplexity", ".6g", unit="per token"),
         Column("trained on"),
         Column("started"),
     )

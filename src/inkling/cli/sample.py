@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 LONG, SHORT = 500, 100  # tokens, where they are characters or bytes, and where they are words or parts of words
 
+MOST_SAMPLES = 100_000
+
 
 def sample(
     run: RunArgument,
@@ -59,8 +61,8 @@ def sample(
     from inkling.report.terminal import safe
     from inkling.runs.loading import load
 
-    if count < 1:
-        raise UsageError(f"--count is {count}; give at least 1.")
+    if not 1 <= count <= MOST_SAMPLES:
+        raise UsageError(f"--count is {count}; give a whole number from 1 to {MOST_SAMPLES:,}.")
     check_seed(seed)
     config = SamplingConfig(
         temperature=temperature,

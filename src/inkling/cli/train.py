@@ -348,7 +348,8 @@ def _announce(run: Run, json: bool) -> None:
         (Column("figure"), Column("value", ",.10g")),
         rows,
         (
-            "Held-out text was not trained on, but chose when to stop; `inkling evaluate` measures on other text.",
+            "Held-out text was not trained on, but chose which weights to keep; `inkling evaluate` measures on other "
+            "text.",
             f"Next: inkling sample {run.path}",
         ),
     )

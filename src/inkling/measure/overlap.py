@@ -102,6 +102,11 @@ class OverlapSearch:
         self._bytes_before = b""
         self._words_before: list[int] = []
 
+    @property
+    def too_short(self) -> bool:
+        """Nothing of it could be found, even if all of it were there."""
+        return len(self.content) < WINDOW_BYTES
+
     def read(self, texts: Sequence[str]) -> None:
         """One block of the training text; blocks continue each other."""
         text = " ".join(" ".join(texts).split())

@@ -21,8 +21,8 @@ A {run.kind} model trained by Inkling {run.info["versions"]["inkling-lab"]}.
 |---|---|
 {figures}
 
-Held-out figures are of text that was not trained on, but that chose when to stop: a test set of its own gives a fairer
-one (`inkling evaluate`).
+Held-out figures are of text that was not trained on, but that chose which weights to keep: a test set of its own gives
+a fairer one (`inkling evaluate`).
 
 ## Trained on
 

@@ -61,6 +61,10 @@ class Training:
     def name(self) -> str:
         return ", ".join(Path(file).name for file in self.config.files)
 
+    def title(self, beside: Sequence[Training]) -> str:
+        """The name, and whose training text it is where there are several."""
+        return f"{self.name} of {', '.join(self.runs)}" if len(beside) > 1 else self.name
+
 
 @dataclass(frozen=True)
 class Contender:
@@ -119,6 +123,10 @@ def evaluate_runs(recipe: EvaluationRecipe, on_progress: OnProgress = lambda don
     compressions: list[Compression] = []
     overlaps: list[Overlap] = []
     for text, corpus in texts.items():
+        fingerprint = corpus.fingerprint()
+        chose = [name for name, run in runs.items() if run.info["data"].get("held_out_sha256") == fingerprint]
+        if chose:
+            notes.append(f"{text} chose the weights of {', '.join(chose)}, so the figures there flatter them a little.")
         if recipe.baselines:
             on_progress(done, total, f"compressing {text}")
             compressions += _compressions(text, corpus, chains, notes)
@@ -158,8 +166,10 @@ def _trainings(runs: dict[str, Run], recipe: EvaluationRecipe, notes: list[str])
                 "on it, and whether the texts occur in it is not known."
             )
             continue
-        earlier = found.get(training.config)
-        found[training.config] = replace(training, runs=(*earlier.runs, name)) if earlier else training
+        # With held-out text of its own a run has read all of the file, whatever that other text was.
+        config = replace(training.config, held_out=("named",) if training.config.held_out else ())
+        earlier = found.get(config)
+        found[config] = replace(earlier, runs=(*earlier.runs, name)) if earlier else training
     return list(found.values())
 
 
@@ -193,6 +203,8 @@ def _fitted(training: Training, beside: Sequence[Training]) -> Iterator[Contende
     of = f" of {training.name}" if len({other.config.files for other in beside}) > 1 else ""
     if len(beside) > 1 and config.normalise != "none":
         of += f" after {config.normalise}"
+    if sum((other.name, other.config.normalise) == (training.name, config.normalise) for other in beside) > 1:
+        of = f" like {training.runs[0]}"  # the same name, but read in another way or from another folder
     record = {field.name: getattr(config, field.name) for field in fields(TextConfig)}
     for order, name in ((1, "character unigram"), (6, "character 6-gram")):
         recipe = NGramRecipe(**record, order=order, tokens="character")
@@ -212,9 +224,12 @@ def _overlaps(
             )
             continue
         search = OverlapSearch(document for batch in documents(corpus) for document in batch)
+        if search.too_short:
+            notes.append(f"{text} is too short to be looked for in the training text.")
+            return
         for block in LanguageText(config).train_blocks():
             search.read(block)
-        yield search.found(text, training.name, same_file=fingerprint == training.sha256)
+        yield search.found(text, training.title(trainings), same_file=fingerprint == training.sha256)
 
 
 # --------------------------------------------------------------------------------------------- what the texts are

@@ -8,6 +8,7 @@ tokens can be read; from that the size of the model (more units learn more from 
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Generator
 from dataclasses import asdict, dataclass, replace
@@ -38,6 +39,7 @@ Say = Callable[[str], None]
 Watch = Callable[[GRU], None]
 MINUTES = 5.0  # when nothing is said
 HIDDEN = (64, 96, 128, 192, 256, 384, 512, 640, 768)
+MOST_MINUTES, MOST_STEPS = 100_000, 1_000_000_000
 EVALUATIONS = 10  # during a training
 JUDGED_SHARE = 0.06  # of the time, at most
 JUDGED_TOKENS = 1 << 17  # of the held-out text, at most, to choose the best weights while training
@@ -78,14 +80,14 @@ class GRURecipe(TextConfig):
             ("tokens", self.tokens in kinds, f"one of {', '.join(kinds)}"),
             ("vocabulary", self.vocabulary == 0 or self.vocabulary >= 2, "at least 2"),
             ("pieces", self.pieces in get_args(Pieces), f"one of {', '.join(get_args(Pieces))}"),
-            ("minutes", 0 <= self.minutes < math.inf, "a number above 0"),
+            ("minutes", 0 <= self.minutes <= MOST_MINUTES, f"a number above 0, {MOST_MINUTES:,} at most"),
             ("hidden", 0 <= self.hidden <= 1 << 14, "a whole number from 1 to 16384"),
             ("dimension", 0 <= self.dimension <= 1 << 14, "a whole number from 1 to 16384"),
             ("layers", 1 <= self.layers <= 3, "1, 2 or 3"),
             ("dropout", self.dropout < 1, "a share from 0 to below 1"),
             ("chunk", self.chunk >= 0, "at least 1"),
             ("batch", self.batch >= 0, "at least 1"),
-            ("steps", self.steps >= 0, "a whole number above 0"),
+            ("steps", 0 <= self.steps <= MOST_STEPS, f"a whole number from 1 to {MOST_STEPS:,}"),
             ("rate", 0 <= self.rate < math.inf, "a number above 0"),
             ("patience", self.patience >= 0, "0 (never stop early) or more"),
             ("judged", self.judged >= 0, "at least 1"),
@@ -104,7 +106,7 @@ class GRURecipe(TextConfig):
             rate=self.rate,
             schedule="linear",
             warm_up=min(30, 1 + self.steps // 10),
-            evaluate_every=max(1, self.steps // EVALUATIONS),
+            evaluate_every=max(1, int(self.steps / max(EVALUATIONS, self.minutes))),  # each minute at least
             patience=self.patience,
             max_seconds=self.minutes * 60 if self.minutes else math.inf,
             clip=1.0,
@@ -132,6 +134,18 @@ class Prepared:
     def held_out_nats(self, parameters: Parameters, at_most: int) -> NDArray[np.float64]:
         ids, offsets = self.held_out.ids[:at_most], self.held_out.offsets
         return self.model(parameters).score_ids(ids, np.append(offsets[offsets < len(ids)], len(ids)))
+
+    def spelling_nats(self) -> float:
+        """What the unknown tokens of the held-out text cost letter by letter."""
+        spellings = self.held_out.spellings
+        if self.speller is None or not spellings:
+            return 0.0
+        return float(self.speller.nats(list(spellings)) @ np.array(list(spellings.values())))
+
+    def unigram_nats(self) -> float:
+        """A token of the held-out text by the frequencies of the training text."""
+        softened = self.stream.counts + 0.1
+        return -float(np.log(softened / softened.sum()) @ self.held_out.counts) / len(self.held_out)
 
     def validate(self, parameters: Parameters) -> tuple[float, float]:
         nats = self.held_out_nats(parameters, self.recipe.judged)
@@ -163,7 +177,7 @@ def train_gru(
         constant=constant_files("gru", asdict(recipe.sizes()), prepared.tokeniser, prepared.speller),
         checkpoint=checkpoint(state, prepared.objective.plain),
     )
-    yield from _go_on(run, prepared, state, watch)
+    yield from _go_on(run, prepared, state, say, watch)
 
 
 def resume_gru(
@@ -171,18 +185,18 @@ def resume_gru(
 ) -> Generator[tuple[Run, Step], None, None]:
     """Goes on where the newest checkpoint of an unfinished run stands."""
     recipe = from_record(GRURecipe, run.info["recipe"], str(run.path / "run.json"))
-    torch.set_num_threads(int(run.info["threads"]))
+    torch.set_num_threads(min(int(run.info["threads"]), os.cpu_count() or 1))
     prepared = prepare(recipe, load_tokeniser((run.path / "tokenizer.json").read_text(encoding="utf-8")), say)
     same_text(run, recipe, prepared.text)
     files.sweep(run.path)
     files.sweep(run.path / "checkpoints")
     state = TrainingState(prepared.objective.parameters, memory=prepared.objective.memory)
     restore(run, state, prepared.objective.plain)
-    yield from _go_on(run, prepared, state, watch)
+    yield from _go_on(run, prepared, state, say, watch)
 
 
 def _go_on(
-    run: Run, prepared: Prepared, state: TrainingState, watch: Watch | None
+    run: Run, prepared: Prepared, state: TrainingState, say: Say, watch: Watch | None
 ) -> Generator[tuple[Run, Step], None, None]:
     recorder = Recorder(run, state, prepared.objective.plain, LOG_EVERY)
     steps = train(prepared.objective, prepared.batch, prepared.recipe.training(), state, prepared.validate)
@@ -192,25 +206,31 @@ def _go_on(
         if watch and time.monotonic() - watched >= WATCH_SECONDS:
             watch(prepared.model(state.parameters))
             watched = time.monotonic()
-    chosen = state.chosen()
+    chosen, held_out = state.chosen(), prepared.held_out
     nats = prepared.held_out_nats(chosen, MEASURED_TOKENS)
-    chars = prepared.held_out.chars * len(nats) / len(prepared.held_out)
+    share = len(nats) / len(held_out)  # of a long text, the first part was measured
     mean = float(nats.mean())
-    chunk = prepared.recipe.chunk * prepared.recipe.batch
     summary = {
         "steps": state.step,
         "seconds": round(state.seconds, 3),
         "train_tokens": len(prepared.stream),
-        "train_tokens_read": state.step * chunk,
+        "train_tokens_read": state.step * prepared.recipe.chunk * prepared.recipe.batch,
         "held_out_tokens": len(nats),
+        "held_out_unknown_tokens": sum(held_out.spellings.values()),
         "held_out_nats_per_token": mean,
         "held_out_perplexity": math.exp(min(mean, 700.0)),
-        "held_out_bits_per_character": float(nats.sum()) / LN2 / chars,
+        "held_out_bits_per_character": (float(nats.sum()) / share + prepared.spelling_nats()) / LN2 / held_out.chars,
         "parameters": sum(value.numel() for value in state.parameters.values()),
         "vocabulary": prepared.tokeniser.size,
         "hidden": prepared.recipe.hidden,
     }
     run.finish(model=dump(chosen), card=write_card(run, summary), summary=summary)
+    if mean > prepared.unigram_nats():
+        say(
+            f"The model needs {mean:.3g} nats a token, and the frequencies of the tokens alone would need "
+            f"{prepared.unigram_nats():.3g}: it learned nothing of use; train longer, or with a smaller --rate than "
+            f"{prepared.recipe.rate:g}."
+        )
 
 
 # ----------------------------------------------------------------------------------------------- preparing
@@ -229,7 +249,8 @@ def prepare(recipe: GRURecipe, tokeniser: Tokeniser | None = None, say: Say = la
     if len(stream) < 2 or not len(held_out):
         raise InklingError(f"{', '.join(recipe.files)} has no text to learn from; give a file with text in it.")
     speller = Speller.fit(stream.spellings, tokeniser) if tokeniser.unknown is not None else None
-    recipe = settle(recipe, stream, tokeniser)
+    recipe = settle(recipe, stream, tokeniser, say)
+    refuse_giants(recipe, tokeniser.size)
     sizes = recipe.sizes()
     parameters = random_parameters(sizes, tokeniser.size, np.random.default_rng(recipe.seed), stream.counts)
     objective = _objective(recipe, sizes, parameters)
@@ -241,14 +262,18 @@ def _objective(recipe: GRURecipe, sizes: GRUConfig, parameters: Parameters) -> G
     return GRULoss(sizes, parameters, recipe.chunk, recipe.batch, dropout, seed=recipe.seed)
 
 
-def settle(recipe: GRURecipe, stream: TokenStream, tokeniser: Tokeniser) -> GRURecipe:
+def settle(recipe: GRURecipe, stream: TokenStream, tokeniser: Tokeniser, say: Say = lambda _: None) -> GRURecipe:
     """Everything that is zero, from the budget, the text and the speed of this computer."""
     if not recipe.steps and not recipe.minutes:
         recipe = replace(recipe, minutes=MINUTES)
     chunk = recipe.chunk or 32
     batch = recipe.batch or 64
     batch = max(1, min(batch, len(stream) // (2 * chunk)))  # a short text has room for fewer readers
-    recipe = replace(recipe, chunk=min(chunk, len(stream)), batch=batch)
+    chunk = min(chunk, len(stream))
+    for name, told, used in (("chunk", recipe.chunk, chunk), ("batch", recipe.batch, batch)):
+        if told and told != used:
+            say(f"--{name} {told:,} is more than this text of {len(stream):,} tokens has room for: {used:,} is used.")
+    recipe = replace(recipe, chunk=chunk, batch=batch)
     seconds = 0.9 * 60 * recipe.minutes  # the rest is for judging and writing
 
     if not recipe.hidden:
@@ -274,6 +299,20 @@ def settle(recipe: GRURecipe, stream: TokenStream, tokeniser: Tokeniser) -> GRUR
         epochs = recipe.steps * recipe.chunk * recipe.batch / len(stream)
         recipe = replace(recipe, dropout=dropout_for(epochs))
     return recipe
+
+
+def refuse_giants(recipe: GRURecipe, vocabulary: int) -> None:
+    """Says no before memory runs out: parameters, gradients, two moments and the best ones, and the buffers."""
+    D, H, L = recipe.dimension, recipe.hidden, recipe.layers
+    parameters = vocabulary * (D + H) + 3 * H * (D + H) + (L - 1) * 6 * H * H
+    needed = 4 * (6 * parameters + 8 * L * recipe.chunk * recipe.batch * H)
+    present = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else math.inf
+    if needed > present:
+        raise UsageError(
+            f"A model of {L} × {H:,} units in chunks of {recipe.chunk:,} × {recipe.batch:,} tokens needs "
+            f"{needed / 1e9:,.0f} GB, more than the {present / 1e9:,.0f} GB of this computer; give a smaller --hidden, "
+            "--chunk or --batch."
+        )
 
 
 def dropout_for(epochs: float) -> float:

@@ -1,7 +1,7 @@
 """The files that a path means, and the format that a file name tells.
 
 A folder means every file below it that ends in a known way, in the order of their paths; names that begin with a dot
-are passed over. Left out: wildcards (the shell has them).
+are passed over, and so are run directories. Left out: wildcards (the shell has them).
 """
 
 from __future__ import annotations
@@ -43,6 +43,9 @@ def find_files(folder: Path, any_ending: bool) -> tuple[list[Path], int]:
     files = []
     unknown = 0
     for parent, folders, names in os.walk(folder, onerror=stop):
+        if {"run.json", "manifest.json"} <= set(names):  # a run directory: what we wrote is not the user's text
+            folders[:] = []
+            continue
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in names:
             if name.startswith(".") or not Path(parent, name).is_file():
