@@ -310,7 +310,7 @@ BAD: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
     "top-p 0": (("sample", "runs/done", "--top-p", "0"), 2, ("top-p 0", "0 < top-p")),
     "top-k -1": (("sample", "runs/done", "--top-k", "-1"), 2, ("top-k -1", "at least 0")),
     "no tokens": (("sample", "runs/done", "--tokens", "0"), 2, ("tokens 0", "at least 1")),
-    "count 0": (("sample", "runs/done", "--count", "0"), 2, ("--count is 0", "at least 1")),
+    "count 0": (("sample", "runs/done", "--count", "0"), 2, ("--count is 0", "from 1 to 100,000")),
     "sample, seed -1": (("sample", "runs/done", "--seed", "-1"), 2, ("--seed", "-1")),
     # ------------------------------------------------------------------------------------- the rest
     "unknown claim": (("claims", "Z9"), 2, ("no claim 'Z9'", "A1")),
