@@ -111,7 +111,7 @@ def in_batches(stream: TokenStream, size: int, hidden: int, batch: int) -> Conte
 def ours(stream: TokenStream, size: int, hidden: int, batch: int) -> Contestant:
     config = GRUConfig(DIMENSION, hidden)
     parameters = random_parameters(config, size, np.random.default_rng(0))
-    loss = GRULoss(config, parameters, CHUNK, batch)
+    loss = GRULoss(config, parameters, CHUNK, batch, workers=torch.get_num_threads())
     state = TrainingState(parameters, memory=loss.memory)
 
     class ByTheClock(TrainingConfig):

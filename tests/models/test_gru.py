@@ -37,7 +37,7 @@ def batch_of(times: int, texts: int, seed: int = 1, size: int = SIZE, begins: in
 
 def reference_nats(config: GRUConfig, P: dict[str, Tensor], batch: Batch, loss: GRULoss, step: int) -> Tensor:
     """The same loss written with torch.nn.GRUCell and automatic gradients, one token after the other."""
-    out_masks, state_masks = loss._masks(step, 0, loss.dropout), loss._masks(step, 1, loss.recurrent_dropout)
+    masks = loss._masks(step)
     texts = batch.inputs.shape[1]
     states = [loss.memory[f"state{n}"][step % 2].clone() for n in range(1, config.layers + 1)]
     total = torch.zeros((), dtype=torch.float64)
@@ -49,8 +49,7 @@ def reference_nats(config: GRUConfig, P: dict[str, Tensor], batch: Batch, loss: 
                 alive = torch.ones(texts, 1, dtype=torch.float64)
                 alive[torch.from_numpy(batch.fresh[t])] = 0
                 h = h * alive
-            state_mask, out_mask = state_masks[n - 1], out_masks[n - 1]
-            seen = h if state_mask is None else h * state_mask
+            seen = h * masks["state"][n - 1] if "state" in masks else h
             gi, gh = x @ P[f"W{n}"] + P[f"b{n}"], seen @ P[f"U{n}"]
             (ir, iz, ia), (hr, hz, ha) = gi.chunk(3, 1), gh.chunk(3, 1)
             r, z = torch.sigmoid(ir + hr), torch.sigmoid(iz + hz)
@@ -58,8 +57,8 @@ def reference_nats(config: GRUConfig, P: dict[str, Tensor], batch: Batch, loss: 
             states[n - 1] = x = (1 - z) * new + z * h
             if config.norm:
                 x = torch.nn.functional.layer_norm(x, x.shape[-1:], P[f"gain{n}"], P[f"shift{n}"], 1e-5)
-            if out_mask is not None:
-                x = x * out_mask
+            if "out" in masks:
+                x = x * masks["out"][n - 1]
         out = P["embedding"].t() if config.tied else P["output"]
         logits = x @ out + P["bias"]
         total = total + torch.nn.functional.cross_entropy(logits, torch.from_numpy(batch.targets[t]), reduction="sum")
@@ -67,19 +66,21 @@ def reference_nats(config: GRUConfig, P: dict[str, Tensor], batch: Batch, loss: 
 
 
 @pytest.mark.parametrize(
-    ("layers", "tied", "norm", "dropout"),
+    ("layers", "tied", "norm", "dropout", "workers"),
     [
-        (1, False, False, 0.0),
-        (1, True, False, 0.3),
-        (2, False, True, 0.0),
-        (2, True, True, 0.4),
-        (3, False, True, 0.2),
+        (1, False, False, 0.0, 1),
+        (1, True, False, 0.3, 2),
+        (2, False, True, 0.0, 1),
+        (2, True, True, 0.4, 2),
+        (3, False, True, 0.2, 3),
     ],
 )
-def test_the_gradient_is_that_of_automatic_differentiation(layers: int, tied: bool, norm: bool, dropout: float) -> None:
+def test_the_gradient_is_that_of_automatic_differentiation(
+    layers: int, tied: bool, norm: bool, dropout: float, workers: int
+) -> None:
     config = GRUConfig(6 if tied else 4, 6, layers, tied, norm)
     P = parameters_of(config)
-    loss = GRULoss(config, P, 9, 5, dropout, dropout, seed=3)
+    loss = GRULoss(config, P, 9, 5, dropout, dropout, seed=3, workers=workers)
     for step in range(2):  # the second step goes on from the carried state
         batch = batch_of(9, 5, seed=step)
         copies = {name: value.clone().requires_grad_() for name, value in P.items()}

@@ -32,7 +32,7 @@ from inkling.text.grammar import grammar_text
 from inkling.text.tokenise import train_tokeniser
 from inkling.training.loop import TrainingConfig, TrainingState, train
 
-SECONDS = 30.0
+SECONDS = 20.0
 PUBLISHED_HIDDEN, PUBLISHED_CHUNK, PUBLISHED_RATE = 100, 400, 0.005
 OUR_HIDDEN, OUR_BATCH, OUR_CHUNK, OUR_RATE = 256, 64, 64, 0.008
 

@@ -6,9 +6,8 @@ Before a text stands the state zero and the token that ends a line. The cell and
 page is the model around them: the loss with its gradient (`GRULoss`), and `begin`, `step`, `score` (`GRU`).
 
 Two things make it fast without changing a number. The first layer's input has only as many values as there are
-different tokens, so E·W is a table of rows to pick from, not a product for every token. And texts that are scored go
-side by side, longest first, shared out among the cores. (In training, sharing a batch out among the cores was no faster
-than products on all cores: the shares are too small.)
+different tokens, so E·W is a table of rows to pick from, not a product for every token. And the texts of a batch are
+shared out among the cores, each going through all the times by itself.
 
 Left out: carrying gradients across chunks (the state is carried, its gradient is not: truncated back-propagation).
 """
@@ -20,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache, partial
+from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -125,86 +125,134 @@ class GRULoss:
     dropout: float = 0.0  # of a layer's output; the same units at all times of a chunk
     recurrent_dropout: float = 0.0  # of the state as the products with U see it; likewise
     seed: int = 0
+    workers: int = 1
     memory: Parameters = field(init=False)
 
     def __post_init__(self) -> None:
-        dtype, layers, hidden = self.parameters["bias"].dtype, self.config.layers, self.config.hidden
-        shape = (self.times, self.texts, hidden)
-        self.memory = {f"state{n + 1}": torch.zeros(2, *shape[1:], dtype=dtype) for n in range(layers)}
-        self._layers = [Layer(*shape, dtype) for _ in range(layers)]
-        self._outputs = [torch.empty(shape, dtype=dtype) for _ in range(layers)]
-        self._above = torch.empty(shape, dtype=dtype)
-        self._inputs = torch.empty(self.times * self.texts, 3 * hidden if layers > 1 else 0, dtype=dtype)
+        dtype = self.parameters["bias"].dtype
+        shape = (2, self.texts, self.config.hidden)
+        self.memory = {f"state{n}": torch.zeros(shape, dtype=dtype) for n in range(1, self.config.layers + 1)}
+        self.workers = max(1, min(self.workers, self.texts))
+        edges = [self.texts * i // self.workers for i in range(self.workers + 1)]
+        self._shards = [_Shard(self, slice(a, b)) for a, b in pairwise(edges)]
 
     def plain(self, parameters: Parameters) -> Parameters:
         return parameters
 
     def gradient(self, batch: Batch, step: int) -> tuple[float, float]:
-        P, hidden = self.parameters, self.config.hidden
-        E, W = P["embedding"], P["W1"]
-        rows: Tensor | None = None
-        places = torch.from_numpy(batch.inputs.reshape(-1))
+        E, W, b = (self.parameters[name] for name in ("embedding", "W1", "b1"))
+        rows: NDArray[np.int64] | None = None
+        places = batch.inputs
         if len(E) > batch.inputs.size:  # of a large vocabulary, only the tokens that are there
-            rows, places = torch.unique(places, return_inverse=True)
-        picked = E if rows is None else E[rows]
-        table = torch.addmm(P["b1"], picked, W)
-        fresh = {t: torch.from_numpy(texts) for t, texts in batch.fresh.items()}
-        out_masks, state_masks = (self._masks(step, n, p) for n, p in ((0, self.dropout), (1, self.recurrent_dropout)))
-        norms = [_Norm(P, n) if self.config.norm else None for n in range(1, self.config.layers + 1)]
+            rows, places = np.unique(batch.inputs, return_inverse=True)
+        picked = E if rows is None else E[torch.from_numpy(rows)]
+        table = torch.addmm(b, picked, W)
+        chunk = _Chunk(batch, places.reshape(batch.inputs.shape), table, self._masks(step), step % 2)
+        parts = share_out(self.workers, [partial(shard.gradient, chunk) for shard in self._shards])
+        total = parts[0][1]
+        for _, part in parts[1:]:
+            for name, value in part.items():
+                total[name] += value
+        due = total.pop("table")
+        total |= {"W1": picked.t() @ due, "b1": due.sum(0)}
+        embedding = total.pop("output").t().contiguous() if self.config.tied else torch.zeros_like(E)
+        if rows is None:
+            embedding += due @ W.t()
+        else:
+            embedding.index_add_(0, torch.from_numpy(rows), due @ W.t())
+        total["embedding"] = embedding
+        for name, parameter in self.parameters.items():
+            parameter.grad = total[name]
+        return sum(nats for nats, _ in parts), float(batch.targets.size)
 
-        below = self._above
-        for n, layer in enumerate(self._layers):
-            memory, c = self.memory[f"state{n + 1}"], P[f"c{n + 1}"]
+    def _masks(self, step: int) -> dict[str, Tensor]:
+        """What multiplies outputs and states (layers × texts × H): 0 or 1/(1−p), a function of the step."""
+        found = {}
+        for number, (name, share) in enumerate((("out", self.dropout), ("state", self.recurrent_dropout))):
+            if share:
+                shape = (self.config.layers, self.texts, self.config.hidden)
+                drawn = np.random.default_rng((self.seed, step, number)).random(shape, np.float32)
+                kept = torch.from_numpy(drawn >= share).to(self.parameters["bias"].dtype)
+                found[name] = kept / (1 - share)
+        return found
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """What the shards of one step share."""
+
+    batch: Batch
+    places: NDArray[np.int64]  # T×B: rows of `table`
+    table: Tensor
+    masks: Mapping[str, Tensor]
+    slot: int
+
+
+class _Shard:
+    """Some of the texts of every chunk: its buffers, and its part of the gradient."""
+
+    def __init__(self, loss: GRULoss, span: slice) -> None:
+        self.loss, self.span = loss, span
+        times, texts, hidden, layers = loss.times, span.stop - span.start, loss.config.hidden, loss.config.layers
+        dtype = loss.parameters["bias"].dtype
+        self.layers = [Layer(times, texts, hidden, dtype) for _ in range(layers)]
+        self.outputs = [torch.empty(times, texts, hidden, dtype=dtype) for _ in range(layers)]
+        self.above = torch.empty(times, texts, hidden, dtype=dtype)
+        self.inputs = torch.empty(times * texts, 3 * hidden if layers > 1 else 0, dtype=dtype)
+
+    def gradient(self, chunk: _Chunk) -> tuple[float, Parameters]:
+        """Nats, and the gradient of all parameters but the first layer's inputs, for which there is `table`."""
+        loss, span, P = self.loss, self.span, self.loss.parameters
+        fresh = {}
+        for t, texts in chunk.batch.fresh.items():
+            mine = texts[(texts >= span.start) & (texts < span.stop)] - span.start
+            if len(mine):
+                fresh[t] = torch.from_numpy(mine)
+        places = torch.from_numpy(np.ascontiguousarray(chunk.places[:, span]))
+        keeps = [chunk.masks["state"][n, span] if "state" in chunk.masks else None for n in range(len(self.layers))]
+        shape = self.above.shape
+        kept = [_Norm(P, n) if loss.config.norm else None for n in range(1, len(self.layers) + 1)]
+        below = self.above
+        for n, layer in enumerate(self.layers):
+            memory = loss.memory[f"state{n + 1}"]
+            U, c, start = double(P[f"U{n + 1}"]), P[f"c{n + 1}"], memory[chunk.slot, span]
             if n == 0:
-                fill = partial(_pick, layer, *split_inputs(table, c), places.view(self.times, self.texts))
+                fill = partial(_pick, layer, *split_inputs(chunk.table, c), places)
             else:
-                torch.addmm(P[f"b{n + 1}"], below.view(-1, hidden), P[f"W{n + 1}"], out=self._inputs)
-                fill = partial(_copy, layer, self._inputs.view(self.times, self.texts, 3 * hidden), c)
-            states = layer.forward(fill, double(P[f"U{n + 1}"]), memory[step % 2], fresh, state_masks[n])
-            memory[1 - step % 2] = states[-1]
-            norm, mask = norms[n], out_masks[n]
+                torch.addmm(P[f"b{n + 1}"], below.view(-1, shape[2]), P[f"W{n + 1}"], out=self.inputs)
+                fill = partial(_copy, layer, self.inputs.view(*shape[:2], -1), c)
+            states = layer.forward(fill, U, start, fresh, keeps[n])
+            memory[1 - chunk.slot, span] = states[-1]
+            norm = kept[n]
             below = states if norm is None else norm.forward(states)
-            if mask is not None:
-                below = torch.mul(below, mask, out=self._outputs[n])
-            self._outputs[n] = below
+            if "out" in chunk.masks:
+                below = torch.mul(below, chunk.masks["out"][n, span], out=self.outputs[n])
+            self.outputs[n] = below
 
         found: Parameters = {}
-        nats = self._output(below.view(-1, hidden), torch.from_numpy(batch.targets.reshape(-1)), found)
-        for n in range(self.config.layers - 1, -1, -1):
-            layer, norm, mask = self._layers[n], norms[n], out_masks[n]
-            if mask is not None:
-                self._above.mul_(mask)
+        targets = torch.from_numpy(np.ascontiguousarray(chunk.batch.targets[:, span])).view(-1)
+        nats = self._output(below.reshape(-1, shape[2]), targets, found)
+        for n in range(len(self.layers) - 1, -1, -1):
+            layer, norm = self.layers[n], kept[n]
+            if "out" in chunk.masks:
+                self.above.mul_(chunk.masks["out"][n, span])
             if norm is not None:
-                norm.backward(self._above, found)
-            found[f"U{n + 1}"], found[f"c{n + 1}"] = layer.backward(self._above, P[f"U{n + 1}"], fresh, state_masks[n])
+                norm.backward(self.above, found)
+            found[f"U{n + 1}"], found[f"c{n + 1}"] = layer.backward(self.above, P[f"U{n + 1}"], fresh, keeps[n])
             due = layer.due_to_inputs()
-            if n > 0:
-                found[f"W{n + 1}"] = self._outputs[n - 1].view(-1, hidden).t() @ due
-                found[f"b{n + 1}"] = due.sum(0)
-                torch.mm(due, P[f"W{n + 1}"].t(), out=self._above.view(-1, hidden))
+            if n == 0:
+                found["table"] = torch.zeros_like(chunk.table).index_add_(0, places.view(-1), due)
             else:
-                due = torch.zeros_like(table).index_add_(0, places, due)
-                found |= {"W1": picked.t() @ due, "b1": due.sum(0)}
-                embedding = found.pop("output").t().contiguous() if self.config.tied else torch.zeros_like(E)
-                every = torch.arange(len(E)) if rows is None else rows
-                found["embedding"] = embedding.index_add_(0, every, due @ W.t())
-        for name, parameter in P.items():
-            parameter.grad = found[name]
-        return nats, float(batch.targets.size)
-
-    def _masks(self, step: int, kind: int, share: float) -> list[Tensor | None]:
-        """What multiplies the units (texts × H) of each layer: 0 or 1/(1−p), a function of the step."""
-        if not share:
-            return [None] * self.config.layers
-        shape = (self.config.layers, self.texts, self.config.hidden)
-        drawn = np.random.default_rng((self.seed, step, kind)).random(shape, np.float32)
-        return list(torch.from_numpy(drawn >= share).to(self.parameters["bias"].dtype) / (1 - share))
+                found[f"W{n + 1}"] = self.outputs[n - 1].reshape(-1, shape[2]).t() @ due
+                found[f"b{n + 1}"] = due.sum(0)
+                torch.mm(due, P[f"W{n + 1}"].t(), out=self.above.view(-1, shape[2]))
+        return nats, found
 
     def _output(self, hidden: Tensor, targets: Tensor, found: Parameters) -> float:
-        """Softmax and its loss, a few rows at a time: nats, gradients of the output, and what is due to `hidden`."""
-        matrix, bias = output_of(self.parameters, self.config), self.parameters["bias"]
+        """Softmax and its loss, a few rows at a time: nats, gradients of the output, and `above`."""
+        matrix, bias = output_of(self.loss.parameters, self.loss.config), self.loss.parameters["bias"]
         found |= {"output": torch.zeros_like(matrix), "bias": torch.zeros_like(bias)}
-        above = self._above.view(-1, hidden.shape[1])
+        above = self.above.view(-1, hidden.shape[1])
         nats = 0.0
         at_once = max(64, LOGITS_AT_ONCE // matrix.shape[1])
         for first in range(0, len(targets), at_once):

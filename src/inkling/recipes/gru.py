@@ -45,6 +45,7 @@ JUDGED_SHARE = 0.06  # of the time, at most
 JUDGED_TOKENS = 1 << 17  # of the held-out text, at most, to choose the best weights while training
 MEASURED_TOKENS = 1 << 21  # of the held-out text, at most, at the end
 WATCH_SECONDS = 15.0
+TEXTS_PER_WORKER = 64
 TOKENS_PER_UNIT = 12_000  # that must be read for a unit to be worth its time
 TOKENS_PER_SQUARE = 5  # of text, for each of the H² weights of a gate: more units would learn it by heart
 RATE_OF_UNITS = 2.0  # the rate times the units: 0.008 for 256, 0.004 for 512
@@ -259,7 +260,9 @@ def prepare(recipe: GRURecipe, tokeniser: Tokeniser | None = None, say: Say = la
 
 def _objective(recipe: GRURecipe, sizes: GRUConfig, parameters: Parameters) -> GRULoss:
     dropout = max(0.0, recipe.dropout)
-    return GRULoss(sizes, parameters, recipe.chunk, recipe.batch, dropout, seed=recipe.seed)
+    # A share of the texts for each core pays when the shares are large enough for products on one core.
+    workers = min(torch.get_num_threads(), max(1, recipe.batch // TEXTS_PER_WORKER))
+    return GRULoss(sizes, parameters, recipe.chunk, recipe.batch, dropout, seed=recipe.seed, workers=workers)
 
 
 def settle(recipe: GRURecipe, stream: TokenStream, tokeniser: Tokeniser, say: Say = lambda _: None) -> GRURecipe:
