@@ -27,6 +27,7 @@ def row() -> LedgerRow:
     return found
 
 
+@pytest.mark.slow
 def test_it_runs_without_data_on_generated_text(row: LedgerRow) -> None:
     assert row.verdict in ("holds", "holds if", "corrected")
     assert all(math.isfinite(value) for value in row.figures.values())
@@ -39,6 +40,7 @@ def test_it_runs_without_data_on_generated_text(row: LedgerRow) -> None:
     assert len(parts.rows) == 8
 
 
+@pytest.mark.slow
 def test_what_needs_no_training_comes_out_as_it_must(row: LedgerRow) -> None:
     figures = row.figures
     english, rich = "generated_english", "agglutinative"
@@ -56,6 +58,7 @@ def test_what_needs_no_training_comes_out_as_it_must(row: LedgerRow) -> None:
     assert held["smaller vocabulary"] == held["longer sequences"] == held["no unknown words"] == "held"
 
 
+@pytest.mark.slow
 def test_parameters_are_those_of_the_formula(row: LedgerRow) -> None:
     # Embedding V·D, input D·3H, state H·3H, biases 3H and H, output H·V and V.
     size, dimension, hidden = 256, 16, TINY.hidden

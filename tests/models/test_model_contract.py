@@ -240,7 +240,8 @@ def test_texts_scored_together_cost_what_they_cost_alone(model: Model, texts: li
 
 def test_many_texts_scored_together_cost_what_they_cost_alone(model: Model) -> None:
     together = model.score(LINES)
-    for line, scored in zip(LINES, together, strict=True):
+    every = 8 if isinstance(model, GRU) else 1  # a recurrent model takes its time for a single text
+    for line, scored in list(zip(LINES, together, strict=True))[::every]:
         assert same(scored, model.score([line])[0], model)
 
 
