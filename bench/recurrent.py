@@ -33,7 +33,8 @@ import numpy as np
 
 import inkling  # first: it looks at the processor before torch does
 from inkling.claims.recurrent import PUBLISHED_CHUNK, PUBLISHED_HIDDEN, TorchModel, by_the_character
-from inkling.models.gru import GRU, GRUConfig, GRULoss, random_parameters
+from inkling.models.gru import GRU, GRUConfig, random_parameters
+from inkling.models.gru_loss import GRULoss
 from inkling.recipes.gru import GRURecipe, train_gru
 from inkling.recipes.stream import TokenStream, encode_stream
 from inkling.text.grammar import grammar_text

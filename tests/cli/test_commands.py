@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import pty
 import resource
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import typer.main
+from driver import on_a_terminal
 
 import inkling
 from inkling.cli.app import app, main
@@ -450,23 +450,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(here: Path, tmp_path: Path) -
         assert process.wait(60) == 0
 
 
-def on_a_terminal(environment: dict[str, str]) -> str:
-    master, slave = pty.openpty()
-    command = [sys.executable, "-m", "inkling", "data", "list"]
-    with subprocess.Popen(command, stdout=slave, stderr=slave, stdin=slave, env=os.environ | environment) as process:
-        os.close(slave)
-        parts = []
-        try:
-            while part := os.read(master, 65536):
-                parts.append(part)
-        except OSError:  # the other end is closed
-            pass
-        assert process.wait(60) == 0
-    os.close(master)
-    return b"".join(parts).decode("utf-8")
-
-
 def test_colour_is_for_terminals_that_want_it(here: Path) -> None:
-    assert "\x1b[1m" in on_a_terminal({"TERM": "xterm", "NO_COLOR": ""})
-    assert "\x1b" not in on_a_terminal({"TERM": "xterm", "NO_COLOR": "1"})
-    assert "\x1b" not in on_a_terminal({"TERM": "dumb", "NO_COLOR": ""})
+    assert "\x1b[1m" in on_a_terminal(here, "data", "list", TERM="xterm", NO_COLOR="")
+    assert "\x1b" not in on_a_terminal(here, "data", "list", TERM="xterm", NO_COLOR="1")
+    assert "\x1b" not in on_a_terminal(here, "data", "list", TERM="dumb", NO_COLOR="")

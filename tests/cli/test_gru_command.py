@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from inkling.cli.app import main
-from inkling.models.gru import GRULoss
+from inkling.models.gru_loss import GRULoss
 from inkling.text.grammar import grammar_text
 
 SMALL = ("--steps", "12", "--hidden", "16", "--batch", "4", "--chunk", "12")

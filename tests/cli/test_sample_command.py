@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
-import pty
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from driver import Cli, on_a_terminal
 
 from inkling.cli.app import main
 from inkling.cli.sample import LONG, SHORT
@@ -31,25 +26,10 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-class Cli:
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self.capsys, self.notes = capsys, ""
-
-    def __call__(self, *arguments: str, code: int = 0) -> str:
-        self.capsys.readouterr()
-        found = main(["sample", *arguments])
-        out, self.notes = self.capsys.readouterr()
-        assert found == code, self.notes
-        return out
-
-    def json(self, *arguments: str) -> Any:
-        return json.loads(self(*arguments, "--json"))
-
-
 @pytest.fixture
 def cli(lab: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
     monkeypatch.chdir(lab)
-    return Cli(capsys)
+    return Cli(capsys, "sample")
 
 
 def test_without_a_number_words_are_few_and_characters_many(cli: Cli) -> None:
@@ -118,23 +98,6 @@ def test_without_a_terminal_probabilities_are_not_coloured(cli: Cli) -> None:
     plain = cli("letters", "--tokens", "50")
     assert cli("letters", "--tokens", "50", "--show-probabilities") == plain
     assert cli.notes == ""
-
-
-def on_a_terminal(folder: Path, *arguments: str) -> str:
-    master, slave = pty.openpty()
-    command = [sys.executable, "-m", "inkling", *arguments]
-    variables = os.environ | {"TERM": "xterm-256color", "NO_COLOR": ""}
-    with subprocess.Popen(command, stdout=slave, stderr=slave, stdin=slave, env=variables, cwd=folder) as process:
-        os.close(slave)
-        parts = []
-        try:
-            while part := os.read(master, 65536):
-                parts.append(part)
-        except OSError:  # the other end is closed
-            pass
-        assert process.wait(60) == 0
-    os.close(master)
-    return b"".join(parts).decode("utf-8").replace("\r\n", "\n")
 
 
 def test_on_a_terminal_each_token_is_coloured_by_its_surprise(cli: Cli, lab: Path) -> None:

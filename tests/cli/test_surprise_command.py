@@ -8,10 +8,10 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from driver import Cli
 
 import inkling
 from inkling.cli.app import main
@@ -35,25 +35,10 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-class Cli:
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self.capsys, self.notes = capsys, ""
-
-    def __call__(self, *arguments: str, code: int = 0) -> str:
-        self.capsys.readouterr()
-        found = main(["surprise", *arguments])
-        out, self.notes = self.capsys.readouterr()
-        assert found == code, self.notes
-        return out
-
-    def json(self, *arguments: str) -> Any:
-        return json.loads(self(*arguments, "--json"))
-
-
 @pytest.fixture
 def cli(lab: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
     monkeypatch.chdir(lab)
-    return Cli(capsys)
+    return Cli(capsys, "surprise")
 
 
 def test_elsewhere_than_on_a_terminal_the_most_surprising_places_are_listed(cli: Cli) -> None:
@@ -157,7 +142,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def on_a_terminal(monkeypatch: pytest.MonkeyPatch, no_color: str, *arguments: str) -> str:
+def on_a_fake_terminal(monkeypatch: pytest.MonkeyPatch, no_color: str, *arguments: str) -> str:
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("NO_COLOR", no_color)
     out = Terminal()
@@ -168,7 +153,7 @@ def on_a_terminal(monkeypatch: pytest.MonkeyPatch, no_color: str, *arguments: st
 
 
 def test_on_a_terminal_the_text_itself_is_coloured(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = on_a_terminal(monkeypatch, "", "words", "text.txt")
+    shown = on_a_fake_terminal(monkeypatch, "", "words", "text.txt")
     plain = re.sub(r"\x1b\[[0-9;]*m", "", shown).replace("↵", "")
     assert plain.startswith(TEXT)
     assert "\x1b[1;38;5;203m Xqzzv\x1b[0m" in shown
@@ -177,7 +162,7 @@ def test_on_a_terminal_the_text_itself_is_coloured(cli: Cli, monkeypatch: pytest
 
 
 def test_on_a_terminal_two_runs_are_coloured_and_listed(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = on_a_terminal(monkeypatch, "", "words", "text.txt", "--against", "letters")
+    shown = on_a_fake_terminal(monkeypatch, "", "words", "text.txt", "--against", "letters")
     plain = re.sub(r"\x1b\[[0-9;]*m", "", shown).replace("↵", "")
     assert plain.startswith(TEXT)
     assert "Words where letters knows more than words" in plain
@@ -185,6 +170,6 @@ def test_on_a_terminal_two_runs_are_coloured_and_listed(cli: Cli, monkeypatch: p
 
 
 def test_a_terminal_that_wants_no_colours_gets_the_table(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = on_a_terminal(monkeypatch, "1", "words", "text.txt")
+    shown = on_a_fake_terminal(monkeypatch, "1", "words", "text.txt")
     assert shown.startswith("The most surprising places")
     assert "\x1b" not in shown

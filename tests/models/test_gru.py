@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from inkling.errors import UsageError
-from inkling.models.gru import GRU, Batch, GRUConfig, GRULoss, random_parameters
+from inkling.models.gru import GRU, GRUConfig, random_parameters
+from inkling.models.gru_loss import Batch, GRULoss
 from inkling.text.tokenise import train_tokeniser
 
 SIZE = 7

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from inkling.claims.ledger import Claim, Context, Finding
 from inkling.figures import Chart, Column, Line, Prose, Table
 from inkling.measure.tally import tally
-from inkling.models.gru import GRU, GRUConfig, GRULoss, random_parameters
+from inkling.models.gru import GRU, GRUConfig, random_parameters
+from inkling.models.gru_loss import GRULoss
 from inkling.models.ngram import NGram, NGramConfig
 from inkling.models.sampling import SamplingConfig, sample_many
 from inkling.models.spelling import Speller

@@ -13,9 +13,9 @@ from inkling.cli.options import (
     Header,
     Json,
     TextColumn,
-    check_bad_rows,
     check_seed,
     print_json,
+    reading,
 )
 
 
@@ -56,16 +56,13 @@ def evaluate(
     """
     from pathlib import Path
 
-    from inkling.recipes.data import TextConfig
     from inkling.recipes.evaluation import EvaluationRecipe, evaluate_runs
     from inkling.report.page import write
     from inkling.report.terminal import print_page, progress
 
     check_seed(seed)
-    reading = TextConfig(
-        text_column=text_column, encoding=encoding, header=header, format=format, bad_rows=check_bad_rows(bad_rows)
-    )
-    recipe = EvaluationRecipe(tuple(runs), tuple(on), tuple(normalise or ["none"]), reading, baselines, overlap, seed)
+    read = reading(text_column, encoding, header, format, bad_rows)
+    recipe = EvaluationRecipe(tuple(runs), tuple(on), tuple(normalise or ["none"]), read, baselines, overlap, seed)
     with progress(None, "Measuring", "bytes") as bar:
 
         def show(done: int, total: int, what: str) -> None:

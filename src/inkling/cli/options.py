@@ -6,9 +6,12 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+
+if TYPE_CHECKING:
+    from inkling.recipes.data import TextConfig
 
 Files = Annotated[
     list[str],
@@ -42,6 +45,17 @@ def check_bad_rows(value: str | None) -> Literal["stop", "skip"]:
     from inkling.errors import UsageError
 
     raise UsageError(f"--bad-rows is '{value}'; give stop or skip.")
+
+
+def reading(
+    text_column: str | None, encoding: str | None, header: bool | None, format: str | None, bad_rows: str | None
+) -> TextConfig:
+    """How files are to be read, from the options that say so."""
+    from inkling.recipes.data import TextConfig
+
+    return TextConfig(
+        text_column=text_column, encoding=encoding, header=header, format=format, bad_rows=check_bad_rows(bad_rows)
+    )
 
 
 def check_seed(seed: int) -> None:

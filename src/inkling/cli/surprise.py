@@ -18,8 +18,8 @@ from inkling.cli.options import (
     Normalise,
     RunArgument,
     TextColumn,
-    check_bad_rows,
     plain,
+    reading,
 )
 
 
@@ -49,15 +49,14 @@ def surprise(
     from inkling.errors import InklingError
     from inkling.explain.surprise import LONGEST_CHARS, Comparison, Surprise, compare
     from inkling.explain.surprise import surprise as find
-    from inkling.recipes.data import TextConfig, documents, open_corpus
+    from inkling.recipes.data import documents, open_corpus
+    from inkling.recipes.evaluation import distinct_names
     from inkling.report.surprise import is_coloured, put, write, write_terminal
     from inkling.report.terminal import notice, print_table, safe
     from inkling.runs.loading import load
     from inkling.text.normalise import Chain
 
-    config = TextConfig(
-        text_column=text_column, encoding=encoding, header=header, format=format, bad_rows=check_bad_rows(bad_rows)
-    )
+    config = reading(text_column, encoding, header, format, bad_rows)
     chain = Chain.parse(normalise or "none")
     runs = [run] if against is None else [run, against]
     models = [load(path) for path in runs]
@@ -76,7 +75,7 @@ def surprise(
         raise InklingError(f"{name} is empty; give a file with text.")
     each = [
         find(model, texts, model_name=model_name, text_name=name, chain=chain)
-        for model, model_name in zip(models, _names(runs), strict=True)
+        for model, model_name in zip(models, distinct_names(runs), strict=True)
     ]
     found: Surprise | Comparison = each[0] if against is None else compare(*each)
     if html is not None:
@@ -102,12 +101,6 @@ def surprise(
         print_table(table)
         put("\n")
     put(safe(found.summary()) + "\n")
-
-
-def _names(paths: list[str]) -> list[str]:
-    """The last part of each path; the whole of both where they would be called the same."""
-    names = [Path(path).absolute().name for path in paths]
-    return names if len(set(names)) == len(names) else paths
 
 
 def _print_long_json(head: Mapping[str, Any], lists: Mapping[str, Iterable[Mapping[str, Any]]]) -> None:

@@ -83,36 +83,10 @@ def bigram(
       inkling train bigram news/ --vectors glove.6B.50d.txt --out runs/news
       inkling train bigram ptb.train.txt --held-out ptb.valid.txt --pieces spaces --exclude "<unk>"
     """
-    from inkling.errors import UsageError
+    given = locals() | {"learn_vectors": False if fixed_vectors else None}
     from inkling.recipes.bigram import BigramRecipe, train_bigram
 
-    flags = {
-        "files": tuple(files),
-        "held_out": tuple(held_out) if held_out else None,
-        "vocabulary": vocabulary,
-        "hidden": hidden,
-        "vectors": vectors,
-        "learn_vectors": False if fixed_vectors else None,
-        "method": method,
-        "minutes": minutes,
-        "steps": steps,
-        "rate": rate,
-        "dropout": dropout,
-        "discount": discount,
-        "pieces": pieces,
-        "exclude": tuple(exclude) if exclude else None,
-        "normalise": normalise,
-        "seed": seed,
-        "text_column": text_column,
-        "encoding": encoding,
-        "header": header,
-        "format": format,
-        "bad_rows": check_bad_rows(bad_rows) if bad_rows else None,
-    }
-    for name in ("steps", "rate", "minutes"):
-        if flags[name] == 0:
-            raise UsageError(f"--{name} is 0; give a number above 0, or leave it out.")
-    recipe = _fill(BigramRecipe, flags, config)
+    recipe = _fill(BigramRecipe, given)
     path = _where(out, "bigram", recipe.files)
     _follow(lambda say: train_bigram(recipe, path, say), path, json)
 
@@ -144,26 +118,11 @@ def ngram(
       inkling train ngram novel.txt --order 3
       inkling train ngram novel.txt --order 6 --tokens character
     """
+    given = locals()
     from inkling.recipes.ngram import NGramRecipe, train_ngram
     from inkling.report.terminal import notice
 
-    flags = {
-        "files": tuple(files),
-        "held_out": tuple(held_out) if held_out else None,
-        "order": order,
-        "tokens": tokens,
-        "vocabulary": vocabulary,
-        "discounts": discounts,
-        "pieces": pieces,
-        "exclude": tuple(exclude) if exclude else None,
-        "normalise": normalise,
-        "text_column": text_column,
-        "encoding": encoding,
-        "header": header,
-        "format": format,
-        "bad_rows": check_bad_rows(bad_rows) if bad_rows else None,
-    }
-    recipe = _fill(NGramRecipe, flags, config)
+    recipe = _fill(NGramRecipe, given)
     _announce(train_ngram(recipe, _where(out, "ngram", recipe.files), notice), json)
 
 
@@ -178,8 +137,8 @@ def gru(
     hidden: Annotated[int | None, typer.Option(help="Units of a layer. [default: by the minutes]")] = None,
     layers: Annotated[int | None, typer.Option(help="1, 2 or 3. [default: 1]")] = None,
     dimension: Annotated[int | None, typer.Option(help="Of the vector of a token.")] = None,
-    tied: Annotated[bool, typer.Option(help="Use the token vectors for the output too.")] = False,
-    norm: Annotated[bool, typer.Option(help="Normalise the output of each layer.")] = False,
+    tied: Annotated[bool | None, typer.Option(help="Use the token vectors for the output too.")] = None,
+    norm: Annotated[bool | None, typer.Option(help="Normalise the output of each layer.")] = None,
     dropout: Annotated[float | None, typer.Option(help="Share of units left out. [default: by the epochs]")] = None,
     chunk: Annotated[int | None, typer.Option(help="Tokens that gradients go back through. [default: 32]")] = None,
     batch: Annotated[int | None, typer.Option(help="Places of the text read side by side.")] = None,
@@ -210,42 +169,13 @@ def gru(
       inkling train gru novel.txt --hidden 512 --layers 2 --dropout 0.3 --minutes 30
       inkling train gru reviews.csv --text-column review --tokens bpe --vocabulary 2000
     """
+    given = locals()
     from inkling.errors import UsageError
     from inkling.recipes.gru import GRURecipe, train_gru
 
-    flags = {
-        "files": tuple(files),
-        "held_out": tuple(held_out) if held_out else None,
-        "minutes": minutes,
-        "tokens": tokens,
-        "vocabulary": vocabulary,
-        "hidden": hidden,
-        "layers": layers,
-        "dimension": dimension,
-        "tied": tied or None,
-        "norm": norm or None,
-        "dropout": dropout,
-        "chunk": chunk,
-        "batch": batch,
-        "steps": steps,
-        "rate": rate,
-        "patience": patience,
-        "pieces": pieces,
-        "exclude": tuple(exclude) if exclude else None,
-        "normalise": normalise,
-        "seed": seed,
-        "text_column": text_column,
-        "encoding": encoding,
-        "header": header,
-        "format": format,
-        "bad_rows": check_bad_rows(bad_rows) if bad_rows else None,
-    }
-    for name in ("minutes", "hidden", "dimension", "chunk", "batch", "steps", "rate"):
-        if flags[name] == 0:
-            raise UsageError(f"--{name} is 0; give a number above 0, or leave it out.")
     if dropout is not None and dropout < 0:
         raise UsageError(f"--dropout is {dropout:g}; give a share from 0 to below 1.")
-    recipe = _fill(GRURecipe, flags, config)
+    recipe = _fill(GRURecipe, given)
     path = _where(out, "gru", recipe.files)
     _follow(lambda say: train_gru(recipe, path, say, _write_a_line), path, json)
 
@@ -277,11 +207,27 @@ def resume(
         raise InklingError(f"{run} is a {opened.kind}, which is made in one pass; train it anew.")
 
 
-def _fill(kind: type[Any], flags: dict[str, Any], config: str | None) -> Any:
-    """The recipe, from flags, file and environment; the recipe itself refuses values out of range."""
-    from inkling.configuration import fill
+def _fill(kind: type[Any], given: dict[str, Any]) -> Any:
+    """The recipe, from what a command was given (its `locals()`), a file and the environment.
 
-    return fill(kind, flags, Path(config) if config else None)
+    The recipe itself refuses values out of range. Zero is how a recipe says "not told": nobody may tell it so.
+    """
+    from dataclasses import fields
+
+    from inkling.configuration import fill
+    from inkling.errors import UsageError
+
+    flags = {field.name: given.get(field.name) for field in fields(kind)}
+    for field in fields(kind):
+        value = flags[field.name]
+        if isinstance(value, list):
+            flags[field.name] = tuple(value)
+        untold = field.default == 0 and field.name not in ("patience", "seed")  # where zero is a number like others
+        if untold and not isinstance(value, bool) and value == 0:
+            raise UsageError(f"--{field.name} is 0; give a number above 0, or leave it out.")
+    if flags["bad_rows"] is not None:
+        check_bad_rows(flags["bad_rows"])
+    return fill(kind, flags, Path(given["config"]) if given["config"] else None)
 
 
 def _where(out: str | None, kind: str, files: tuple[str, ...]) -> Path:

@@ -16,8 +16,8 @@ from inkling.cli.options import (
     Json,
     RunArgument,
     TextColumn,
-    check_bad_rows,
     print_json,
+    reading,
 )
 
 
@@ -42,15 +42,13 @@ def score(
       inkling score runs/bigram-novel reviews.csv --text-column review --out scores.parquet
       cat corpus.txt | inkling score runs/bigram-novel -
     """
-    from inkling.recipes.data import TextConfig, open_corpus
+    from inkling.recipes.data import open_corpus
     from inkling.recipes.scoring import ScoreWriter, score_lines
     from inkling.report.terminal import notice, progress
     from inkling.runs.loading import load
 
     del json  # lines of JSON are the default
-    config = TextConfig(
-        text_column=text_column, encoding=encoding, header=header, format=format, bad_rows=check_bad_rows(bad_rows)
-    )
+    config = reading(text_column, encoding, header, format, bad_rows)
     model = load(run)
     corpus = open_corpus(files, config, keep_line_ends=True, keep_empty=True)
     for note in corpus.notes:
@@ -82,14 +80,12 @@ def filter_rows(
       inkling filter runs/bigram-novel web.txt --keep 80% --out clean.txt
       inkling filter runs/bigram-novel web.txt --keep 3.2
     """
-    from inkling.recipes.data import TextConfig, open_corpus
+    from inkling.recipes.data import open_corpus
     from inkling.recipes.scoring import filter_corpus
     from inkling.report.terminal import notice, print_table, progress
     from inkling.runs.loading import load
 
-    config = TextConfig(
-        text_column=text_column, encoding=encoding, header=header, format=format, bad_rows=check_bad_rows(bad_rows)
-    )
+    config = reading(text_column, encoding, header, format, bad_rows)
     model = load(run)
     corpus = open_corpus(files, config)
     for note in corpus.notes:

@@ -25,12 +25,12 @@ from inkling.models.bigram import Bigram, BigramConfig, ExactLoss, PlainLoss, ra
 from inkling.models.pairs import PairCounts, contexts_of, count_pairs
 from inkling.models.spelling import Speller
 from inkling.recipes.card import write_card
-from inkling.recipes.data import LanguageText, TextConfig, open_text, resolve, same_text
+from inkling.recipes.data import LanguageText, TextConfig, learn_tokeniser, open_text, resolve, same_text
 from inkling.runs import files
 from inkling.runs.loading import constant_files
 from inkling.runs.recording import Recorder, checkpoint, dump, restore
 from inkling.runs.run import Run
-from inkling.text.tokenise import Pieces, load_tokeniser, train_tokeniser
+from inkling.text.tokenise import Pieces, load_tokeniser
 from inkling.text.tokens import Encodings, Tokeniser
 from inkling.text.vectors import load_vectors
 from inkling.training.loop import Parameters, Step, TrainingConfig, TrainingState, train
@@ -203,9 +203,7 @@ def prepare(recipe: BigramRecipe, tokeniser: Tokeniser | None = None, say: Say =
     """Reads the text, and makes tokeniser, counts, speller and the start point from it."""
     text = open_text(recipe, say)
     if tokeniser is None:
-        tokeniser = train_tokeniser(
-            "word", text.train_blocks(), recipe.vocabulary, pieces=recipe.pieces, exclude=frozenset(recipe.exclude)
-        )
+        tokeniser = learn_tokeniser(text, "word", recipe.vocabulary, recipe.pieces, recipe.exclude)
     spellings: Counter[str] = Counter()
     sampled: list[Encodings] = []
 

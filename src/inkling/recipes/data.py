@@ -19,6 +19,8 @@ from inkling.runs.run import Run
 from inkling.text.corpus import Corpus
 from inkling.text.folders import find_format
 from inkling.text.normalise import Chain
+from inkling.text.tokenise import Pieces, train_tokeniser
+from inkling.text.tokens import Tokeniser
 
 CATALOGUE_PREFIX = "data:"
 
@@ -144,6 +146,12 @@ def open_text(config: TextConfig, say: Callable[[str], None]) -> LanguageText:
     if text.corpus.intake.rows_reported:
         say(text.corpus.intake.describe())
     return text
+
+
+def learn_tokeniser(text: LanguageText, kind: str, size: int, pieces: Pieces, exclude: tuple[str, ...]) -> Tokeniser:
+    """From the training text. A `size` of zero: 4,096 words or pieces, all characters."""
+    wanted = size or (4096 if kind in ("word", "bpe") else None)
+    return train_tokeniser(kind, text.train_blocks(), wanted, pieces=pieces, exclude=frozenset(exclude))
 
 
 def same_text(run: Run, config: TextConfig, text: LanguageText) -> None:

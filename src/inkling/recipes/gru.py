@@ -22,16 +22,17 @@ from numpy.typing import NDArray
 from inkling.configuration import from_record
 from inkling.errors import InklingError, UsageError
 from inkling.measure.tally import LN2
-from inkling.models.gru import GRU, Batch, GRUConfig, GRULoss, random_parameters
+from inkling.models.gru import GRU, GRUConfig, random_parameters
+from inkling.models.gru_loss import Batch, GRULoss
 from inkling.models.spelling import Speller
 from inkling.recipes.card import write_card
-from inkling.recipes.data import LanguageText, TextConfig, open_text, same_text
+from inkling.recipes.data import LanguageText, TextConfig, learn_tokeniser, open_text, same_text
 from inkling.recipes.stream import TokenStream, encode_stream
 from inkling.runs import files
 from inkling.runs.loading import constant_files
 from inkling.runs.recording import Recorder, checkpoint, dump, restore
 from inkling.runs.run import Run
-from inkling.text.tokenise import Pieces, load_tokeniser, train_tokeniser
+from inkling.text.tokenise import Pieces, load_tokeniser
 from inkling.text.tokens import Tokeniser
 from inkling.training.loop import Parameters, Step, TrainingConfig, TrainingState, train
 
@@ -241,10 +242,7 @@ def prepare(recipe: GRURecipe, tokeniser: Tokeniser | None = None, say: Say = la
     """Reads the text, makes the tokeniser, and settles what the recipe leaves open."""
     text = open_text(recipe, say)
     if tokeniser is None:
-        size = recipe.vocabulary or (4096 if recipe.tokens in ("word", "bpe") else None)
-        tokeniser = train_tokeniser(
-            recipe.tokens, text.train_blocks(), size, pieces=recipe.pieces, exclude=frozenset(recipe.exclude)
-        )
+        tokeniser = learn_tokeniser(text, recipe.tokens, recipe.vocabulary, recipe.pieces, recipe.exclude)
     stream = encode_stream(text.train_blocks(), tokeniser, text.scattered)
     held_out = encode_stream(text.held_out_blocks(), tokeniser, text.scattered)
     if len(stream) < 2 or not len(held_out):
@@ -279,7 +277,9 @@ def settle(recipe: GRURecipe, stream: TokenStream, tokeniser: Tokeniser, say: Sa
     recipe = replace(recipe, chunk=chunk, batch=batch)
     seconds = 0.9 * 60 * recipe.minutes  # the rest is for judging and writing
 
-    if not recipe.hidden:
+    if not recipe.hidden and not recipe.minutes:
+        recipe = replace(recipe, hidden=256)
+    elif not recipe.hidden:
         probe = _finish(replace(recipe, hidden=256), tokeniser)
         # The time of a token is that of its products, which grow with the square of the units, and some more.
         unit = time_of_token(probe, stream, tokeniser) / work_of_token(256, recipe.layers, tokeniser.size)
@@ -289,7 +289,7 @@ def settle(recipe: GRURecipe, stream: TokenStream, tokeniser: Tokeniser, say: Sa
             if seconds / (unit * work_of_token(hidden, recipe.layers, tokeniser.size)) >= TOKENS_PER_UNIT * hidden
             and TOKENS_PER_SQUARE * hidden * hidden <= len(stream)
         ]
-        recipe = replace(recipe, hidden=max(fitting, default=HIDDEN[0]) if recipe.minutes else 256)
+        recipe = replace(recipe, hidden=max(fitting, default=HIDDEN[0]))
     recipe = _finish(recipe, tokeniser)
     judged = JUDGED_TOKENS
     if not recipe.steps:

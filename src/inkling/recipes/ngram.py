@@ -15,10 +15,10 @@ from inkling.measure.tally import tally, total
 from inkling.models.ngram import NGram, NGramConfig
 from inkling.models.spelling import Speller
 from inkling.recipes.card import write_card
-from inkling.recipes.data import LanguageText, TextConfig, open_text
+from inkling.recipes.data import LanguageText, TextConfig, learn_tokeniser, open_text
 from inkling.runs.loading import constant_files, dump_arrays
 from inkling.runs.run import Checkpoint, Run
-from inkling.text.tokenise import Pieces, train_tokeniser
+from inkling.text.tokenise import Pieces
 from inkling.text.tokens import Encodings
 
 MOST_TOKENS = 100  # in an n-gram; memory grows with each, and nothing is gained long before
@@ -51,10 +51,7 @@ class NGramRecipe(TextConfig):
 
 def fit_ngram(recipe: NGramRecipe, text: LanguageText) -> NGram:
     """The model alone, without a run."""
-    size = recipe.vocabulary or (4096 if recipe.tokens in ("word", "bpe") else None)
-    tokeniser = train_tokeniser(
-        recipe.tokens, text.train_blocks(), size, pieces=recipe.pieces, exclude=frozenset(recipe.exclude)
-    )
+    tokeniser = learn_tokeniser(text, recipe.tokens, recipe.vocabulary, recipe.pieces, recipe.exclude)
     spellings: Counter[str] = Counter()
 
     def encoded() -> Iterator[Encodings]:

@@ -19,7 +19,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from inkling.models.gru import Batch
+from inkling.models.gru_loss import Batch
 from inkling.text.tokens import Tokeniser
 
 RESTARTS = 0.02  # share of the readers whose state is emptied at a chunk, so that texts may begin anywhere

@@ -74,7 +74,7 @@ def render(page: Page) -> str:
     """The whole HTML document."""
     digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    sections = "\n".join(f"<section>\n{_exhibit(exhibit)}\n</section>" for exhibit in page.exhibits)
+    sections = "\n".join(f"<section>\n{draw(exhibit)}\n</section>" for exhibit in page.exhibits)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
@@ -103,7 +103,7 @@ def write(page: Page, path: Path) -> None:
             unfinished.unlink()
 
 
-def _exhibit(exhibit: Table | Chart | Prose) -> str:
+def draw(exhibit: Table | Chart | Prose) -> str:
     heading = f"<h2>{_escape_line(exhibit.title)}</h2>\n" if exhibit.title else ""
     if isinstance(exhibit, Table):
         return heading + _table(exhibit)

@@ -79,12 +79,12 @@ main { max-width: 60rem; }
 
 def is_coloured(file: IO[str] | None = None) -> bool:
     """Whether `file` (stdout) is a terminal that wants colours."""
-    return terminal._is_colourful(file or sys.stdout)
+    return terminal.is_colourful(file or sys.stdout)
 
 
 def put(text: str, file: IO[str] | None = None) -> None:
     """Text that is safe already, to `file` (stdout) at once; what its encoding cannot say as escapes."""
-    terminal._write(text, file or sys.stdout)
+    terminal.write_safely(text, file or sys.stdout)
 
 
 def shaded(text: str, shade: str) -> str:
@@ -172,7 +172,7 @@ def render(found: Surprise | Comparison) -> str:
     notes = "".join(f'\n<p class="note">{html.escape(safe(note))}</p>' for note in _notes(found, cut))
     text = f'{_html_legend(found)}\n<div class="tokens">{shown}</div>{notes}'
     sections = [f'<p class="summary">{html.escape(safe(found.summary()))}</p>', text]
-    sections += [page._exhibit(exhibit) for exhibit in _exhibits(found)]
+    sections += [page.draw(exhibit) for exhibit in _exhibits(found)]
     body = "\n".join(f"<section>\n{section}\n</section>" for section in sections)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

@@ -112,13 +112,13 @@ def sparkline(values: Sequence[float], columns: int = SPARKLINE_COLUMNS) -> str:
 
 def notice(sentence: str) -> None:
     """One line for the person at the terminal, on stderr."""
-    _write(" ".join(safe(sentence).split()) + "\n", sys.stderr)
+    write_safely(" ".join(safe(sentence).split()) + "\n", sys.stderr)
 
 
 def warn(sentence: str) -> None:
     """One line that should not be overlooked, on stderr."""
-    mark = "\x1b[33mWarning:\x1b[0m" if _is_colourful(sys.stderr) else "Warning:"
-    _write(f"{mark} {' '.join(safe(sentence).split())}\n", sys.stderr)
+    mark = "\x1b[33mWarning:\x1b[0m" if is_colourful(sys.stderr) else "Warning:"
+    write_safely(f"{mark} {' '.join(safe(sentence).split())}\n", sys.stderr)
 
 
 class Progress:
@@ -183,7 +183,7 @@ class Progress:
             left,
             Plain("{task.fields[info]}"),
             console=Console(
-                stderr=True, emoji=False, markup=False, highlight=False, no_color=not _is_colourful(sys.stderr)
+                stderr=True, emoji=False, markup=False, highlight=False, no_color=not is_colourful(sys.stderr)
             ),
             transient=True,
         )
@@ -210,7 +210,7 @@ def _is_terminal(file: IO[str]) -> bool:
         return False
 
 
-def _is_colourful(file: IO[str]) -> bool:
+def is_colourful(file: IO[str]) -> bool:
     return _is_terminal(file) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
@@ -227,7 +227,7 @@ def _console(file: IO[str] | None) -> tuple[Console, IO[str]]:
         import shutil
 
         width = shutil.get_terminal_size((80, 24)).columns
-    colourful = _is_colourful(out)
+    colourful = is_colourful(out)
     console = Console(
         file=io.StringIO(),
         width=width,
@@ -246,10 +246,10 @@ def _send(parts: Sequence[RenderableType], console: Console, out: IO[str]) -> No
         console.print(part, crop=False)
     rendered = console.file
     lines = rendered.getvalue().splitlines() if hasattr(rendered, "getvalue") else []
-    _write("".join(line.rstrip() + "\n" for line in lines), out)
+    write_safely("".join(line.rstrip() + "\n" for line in lines), out)
 
 
-def _write(text: str, out: IO[str]) -> None:
+def write_safely(text: str, out: IO[str]) -> None:
     """Write what the stream's encoding can say; the rest as escapes rather than as an error."""
     encoding = getattr(out, "encoding", None) or "utf-8"
     try:
