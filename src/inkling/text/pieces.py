@@ -40,7 +40,7 @@ Ranges = list[tuple[int, int]]  # first and last code point
 WHITE_SPACE = "\t\x0b\x0c\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"  # isspace, less "\n"
 _SPACES_PATTERN = f" ?[^\n{WHITE_SPACE}]+|[{WHITE_SPACE}]*\n|[{WHITE_SPACE}]+(?= [^\n{WHITE_SPACE}])|[{WHITE_SPACE}]+"
 
-_UNSPACED_SCRIPTS = (
+UNSPACED_SCRIPTS = (
     (0x0E00, 0x0EFF),  # Thai, Lao
     (0x1000, 0x109F),  # Myanmar
     (0x1780, 0x17FF),  # Khmer
@@ -74,7 +74,7 @@ def piece_pattern(pieces: Pieces) -> str:
     """The regular expression that cuts a text into pieces, for Python's `re` and for Oniguruma alike."""
     if pieces == "spaces":
         return _SPACES_PATTERN
-    unspaced = {code for first, last in _UNSPACED_SCRIPTS for code in range(first, last + 1)}
+    unspaced = {code for first, last in UNSPACED_SCRIPTS for code in range(first, last + 1)}
     letters, marks, digits, singles = list[int](), [0x200C, 0x200D], list[int](), list[int]()
     # Above plane 3 only the variation selectors are marks; the two joiners behave as marks (Unicode Annex 29).
     for code in (*range(0x40000), *range(0xE0000, 0xE0200)):

@@ -1,0 +1,1 @@
+"""Many trainings for one question, and which of the differences between them are real."""

@@ -1,0 +1,381 @@
+"""Reasons for mistakes, groups of mistakes and deletion curves, on models small enough to reckon by hand."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from inkling.errors import InklingError, UsageError
+from inkling.explain.errors import (
+    BATCH,
+    LABEL,
+    MEANING,
+    MIXTURE,
+    NARROW,
+    NEGATION,
+    STRONG_WORDS,
+    UNKNOWN,
+    WEAK,
+    ErrorReport,
+    Leanings,
+    Mistake,
+    blanked,
+    deletion_curve,
+    diagnose,
+    judge_mistake,
+    margin_effects,
+)
+from inkling.explain.words import Explanation
+
+Floats = NDArray[np.float64]
+
+WORD = re.compile(r"n't|\w+?(?=n't)|\w+|[^\w\s]")
+NEG, POS = 0, 1
+LOUD = {"good": 1.0, "great": 2.0, "superb": 4.0, "fine": 0.4, "nice": 0.5, "bad": -1.0, "awful": -2.0, "dire": -4.0}
+PLAIN = ["the", "a", "film", "is", "was", "it", "and", "but", "only", "in", "of", "story", "plot", "do", "did"]
+WEIGHTS: dict[str, float] = {**LOUD, **dict.fromkeys([*PLAIN, "not", "n't", "never"], 0.0)}
+
+
+class Sum:
+    """log-odds of pos = Σ weights of the words: leaving one out takes away its weight, exactly."""
+
+    labels = ("neg", "pos")
+
+    def __init__(self, weights: Mapping[str, float] = WEIGHTS, mean: bool = False) -> None:
+        self.weights, self.mean = weights, mean
+
+    def odds(self, words: Sequence[str]) -> float:
+        known = [self.weights[word.lower()] for word in words if word.lower() in self.weights]
+        return sum(known) / (max(1, len(known)) if self.mean else 1)
+
+    def log_probs(self, texts: Sequence[str]) -> Floats:
+        odds = np.array([self.odds(WORD.findall(text)) for text in texts])
+        return np.stack([-np.logaddexp(0, odds), -np.logaddexp(0, -odds)], axis=1)
+
+    def explain(self, text: str) -> Explanation:
+        found = list(WORD.finditer(text))
+        words = [one[0] for one in found]
+        ends = [i + 1 for i, word in enumerate(words) if word in ".!?" or i == len(words) - 1]
+        sentences = list(zip([0, *ends], ends, strict=False))
+        whole = self.odds(words)
+        single = [whole - self.odds(words[:i] + words[i + 1 :]) for i in range(len(words))]
+        joint = [whole - self.odds(words[:first] + words[last:]) for first, last in sentences]
+        return Explanation(
+            text=text,
+            labels=self.labels,
+            log_probs=self.log_probs([text])[0],
+            starts=np.array([one.start() for one in found], np.int64),
+            ends=np.array([one.end() for one in found], np.int64),
+            known=np.array([word.lower() in self.weights for word in words], np.bool_),
+            effects=np.array([[-effect, effect] for effect in single]).reshape(-1, 2),
+            sentences=np.array(sentences, np.int64).reshape(-1, 2),
+            sentence_effects=np.array([[-effect, effect] for effect in joint]).reshape(-1, 2),
+        )
+
+
+def judged(text: str, truth: int, model: Sum | None = None, leanings: Leanings | None = None) -> Mistake:
+    return judge_mistake((model or Sum()).explain(text), truth, 1 - truth, 7, leanings)
+
+
+def reported(texts: Sequence[str], truth: Sequence[int], model: Sum | None = None, most: int = 50) -> ErrorReport:
+    model = model or Sum()
+    return diagnose(
+        model.labels,
+        np.array(truth, np.int64),
+        model.log_probs(texts),
+        lambda places: [model.explain(texts[place]) for place in places],
+        rows=[place + 2 for place in range(len(texts))],
+        most=most,
+        name="sum",
+        text_name="texts",
+    )
+
+
+# ------------------------------------------------------------------------------------------------ effects and shares
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.floats(-5, 5), min_size=3, max_size=6), st.data())
+def test_effects_on_log_odds_become_effects_on_the_margin(logits: list[float], data: st.DataObject) -> None:
+    classes = len(logits)
+    weights = np.array(data.draw(st.lists(st.floats(-3, 3), min_size=classes, max_size=classes)))
+
+    def scored(values: Floats) -> tuple[Floats, Floats]:
+        log_probs = values - np.logaddexp.reduce(values)
+        odds = [one - np.logaddexp.reduce(np.delete(log_probs, i)) for i, one in enumerate(log_probs)]
+        return log_probs, np.array(odds)
+
+    (with_it, odds_with), (without, odds_without) = scored(np.array(logits)), scored(np.array(logits) - weights)
+    effects = (odds_with - odds_without)[None, :]
+    expected = (with_it[2] - with_it[0]) - (without[2] - without[0])
+    assert margin_effects(with_it, effects, 2, 0) == pytest.approx([expected], abs=1e-9)
+    assert expected == pytest.approx(weights[2] - weights[0], abs=1e-9)  # a softmax: other labels cancel
+
+
+def test_in_two_classes_the_effect_is_that_on_the_verdict() -> None:
+    mistake = judged("great film but awful story, superb plot", NEG)
+    assert mistake.effects.tolist() == pytest.approx([2, 0, 0, -2, 0, 0, 4, 0])
+    assert mistake.case.margin == pytest.approx(4.0)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.sampled_from([*WEIGHTS, "qwx", "zzz"]), min_size=1, max_size=20), st.booleans())
+def test_shares_sum_to_the_margin(words: list[str], mean: bool) -> None:
+    text = " ".join(words)
+    if any(word in WEIGHTS for word in words):
+        mistake = judged(text, NEG, Sum(mean=mean))
+        assert mistake.shares.sum() == pytest.approx(mistake.case.margin, abs=1e-9)
+        assert mistake.sentence_shares.sum() == pytest.approx(mistake.case.margin, abs=1e-9)
+        assert not mistake.shares[~mistake.known].any()
+
+
+def test_a_neutral_word_of_an_average_has_an_effect_but_no_share() -> None:
+    mistake = judged("the film great great", NEG, Sum(mean=True))  # mean 1; without "the" 4/3, without "great" 2/3
+    assert mistake.effects.tolist() == pytest.approx([-1 / 3, -1 / 3, 1 / 3, 1 / 3])
+    assert mistake.shares.tolist() == pytest.approx([-1 / 12, -1 / 12, 7 / 12, 7 / 12])
+    long = judged("the film is it " * 30 + "great", NEG, Sum(mean=True))
+    assert abs(long.shares[0]) < 1e-3 * long.shares[-1]
+
+
+def test_the_sentences_that_decided_and_opposed_are_found() -> None:
+    mistake = judged("The plot was awful. A superb film! Fine story. It was bad.", NEG)
+    assert mistake.sentence(mistake.decider) == "A superb film!"
+    assert mistake.sentence(mistake.opponent) == "The plot was awful."
+    assert mistake.sentence_effects.tolist() == pytest.approx([-2, 4, 0.4, -1])
+    assert judged("A superb film. Great story.", NEG).opponent is None
+
+
+# ------------------------------------------------------------------------------------------------ reasons
+
+
+@pytest.mark.parametrize(
+    ("text", "truth", "kind", "evidence"),
+    [
+        (
+            "superb qwx zzz vvv",
+            NEG,
+            UNKNOWN,
+            "knows 1 of 4 words, too little to judge by; unknown are “qwx”, “zzz” and “v",
+        ),
+        ("great film", NEG, UNKNOWN, "knows 2 of 2 words"),
+        (
+            "the plot is not a great story",
+            NEG,
+            NEGATION,
+            "“not a great” the negated words still count 2.00 of 2.00 nats",
+        ),
+        (
+            "it didn't do good in the film, nice",
+            NEG,
+            NEGATION,
+            "In “didn't do good” the negated words still count 1.00",
+        ),
+        ("the film is never awful, the story only bad", POS, NEGATION, "“never awful”"),
+        ("superb story, superb plot, a great film", NEG, LABEL, "“superb” (2×), “great” … give 10.00 nats for pos"),
+        ("superb but bad bad bad, the film is nice", NEG, STRONG_WORDS, "Without “superb” (4.00 nats) the 1.50 nats"),
+        (
+            "great film and great good plot but awful dire bad, fine superb",
+            NEG,
+            MIXTURE,
+            "for neg from “dire”, “awful” and",
+        ),
+        ("fine film, the plot and story", NEG, NARROW, "Nearly undecided: 0.40 nats for pos, 59.9 %."),
+        (
+            "fine good great nice good fine great film " * 2 + "dire",
+            NEG,
+            WEAK,
+            "make the 10.60 nats for pos, the strongest",
+        ),
+    ],
+)
+def test_each_reason_comes_with_its_evidence(text: str, truth: int, kind: str, evidence: str) -> None:
+    case = judged(text, truth).case
+    assert case.kind == kind
+    assert evidence in case.reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the film is not only great and it is a film",
+        "it is not. great film, the story was in it",
+        "it is not the film but great and it was a story",
+        "not in the film of it was great and a story",  # six words away
+    ],
+)
+def test_a_negator_that_does_not_reach_the_word_is_no_reason(text: str) -> None:
+    assert judged(text, NEG).case.kind != NEGATION
+
+
+def test_a_word_that_leans_the_other_way_outside_negation_was_not_lost() -> None:
+    text = "the film is not great and it is a film"
+    pairs = Sum({**WEIGHTS, "great": -2.0})  # as if the model had learned the pair "not great"
+    leanings = Leanings(2)
+    for _ in range(3):
+        leanings.add(Sum().explain("a great film"))
+    assert leanings.lean("great", POS) == pytest.approx(6.0)
+    assert leanings.lean("never met", POS) == 0.0
+    assert judged(text, POS, pairs).case.kind == NEGATION
+    assert judged(text, POS, pairs, leanings).case.kind != NEGATION
+
+
+def test_a_negated_place_teaches_no_leaning() -> None:
+    leanings = Leanings(2)
+    leanings.add(Sum().explain("not great, awful"))
+    assert leanings.lean("great", POS) == 0.0
+    assert leanings.lean("awful", POS) == 0.0  # within three words of the negator, too
+    leanings.add(Sum().explain("great"))
+    assert leanings.lean("great", NEG) == pytest.approx(-2.0)
+
+
+def test_a_text_without_words_is_judged_too() -> None:
+    case = judged("", NEG).case
+    assert (case.kind, case.words, case.margin) == (UNKNOWN, (), 0.0)
+
+
+# ------------------------------------------------------------------------------------------------ reports
+
+texts_of_words = st.lists(st.sampled_from([*WEIGHTS, ".", "!", "qwx"]), max_size=12).map(" ".join)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.tuples(texts_of_words, st.integers(0, 1)), min_size=1, max_size=30))
+def test_every_mistake_has_one_reason_and_at_most_one_group(rows: list[tuple[str, int]]) -> None:
+    texts, truth = [text for text, _ in rows], [label for _, label in rows]
+    report = reported(texts, truth, most=5)
+    wrong = np.flatnonzero(Sum().log_probs(texts).argmax(axis=1) != np.array(truth))
+    assert sorted(case.row - 2 for case in report.cases) == wrong.tolist()
+    assert sum(report.reasons.values()) == len(report.cases)
+    assert list(report.reasons) == list(MEANING)
+    assert len(report.mistakes) == min(5, len(wrong))
+    probabilities = [case.probability for case in report.cases]
+    assert probabilities == sorted(probabilities, reverse=True)
+    grouped = [row for group in report.groups for row in group.rows]
+    assert len(grouped) == len(set(grouped))
+    kinds = {case.row: (case.truth, case.verdict) for case in report.cases}
+    for group in report.groups:
+        assert len(group.rows) >= 3
+        assert {kinds[row] for row in group.rows} == {(group.truth, group.verdict)}
+        assert group.example.case.row == group.rows[0]
+    assert json.loads(json.dumps(report.to_json()))["mistake_count"] == len(wrong)
+
+
+def test_mistakes_that_rest_on_the_same_words_form_a_group() -> None:
+    kinds = ["the superb film is it", "a great story in the plot", "it was awful and the film"]
+    report = reported(kinds * 6, [NEG, NEG, POS] * 6)
+    found = {(group.truth, tuple(word.word for word in group.words)): group for group in report.groups}
+    assert set(found) == {(NEG, ("superb",)), (NEG, ("great",)), (POS, ("awful",))}
+    group = found[NEG, ("superb",)]
+    [word] = group.words
+    assert word.nats == pytest.approx(24.0)
+    assert word.holders == 6
+    assert sorted(group.rows) == [2, 5, 8, 11, 14, 17]
+    assert group.example.text == kinds[0]
+
+
+def test_what_is_explained_is_asked_for_in_batches_and_only_when_there_are_mistakes() -> None:
+    asked: list[int] = []
+
+    def explain(places: Sequence[int]) -> list[Explanation]:
+        asked.append(len(places))
+        return [Sum().explain("the great film") for _ in places]
+
+    def run(truth: Sequence[int]) -> ErrorReport:
+        log_probs = Sum().log_probs(["the great film"] * len(truth))
+        given = np.array(truth, np.int64)
+        return diagnose(("neg", "pos"), given, log_probs, explain, rows=range(len(truth)))
+
+    assert len(run([NEG] * 700).cases) == 700
+    assert max(asked) == BATCH
+    asked.clear()
+    assert run([POS] * 3).summary() == "The model makes no mistake on the 3 texts."
+    assert asked == []
+
+
+def test_the_report_says_it_in_a_paragraph_tables_and_json() -> None:
+    report = reported(["the superb film is it"] * 4 + ["a bad film in it"] * 4, [NEG, NEG, NEG, POS] + [NEG] * 4)
+    assert report.summary() == (
+        "sum is wrong on 3 of the 8 texts of texts (37.5 %). The reasons found most often: likely wrong label (3). "
+        "The largest group of alike mistakes, 3 × neg → pos, rests on “superb”. The most confident mistake is row 2 "
+        "(neg → pos, 98.2 %)."
+    )
+    tables = {table.title: table for table in report.tables()}
+    assert tables["Why the mistakes happen"].rows[0][:3] == (LABEL, 3, 100.0)
+    assert tables["Mistakes that are alike"].rows == (("neg → pos", 3, "superb (3)", 2),)
+    assert [row[0] for row in tables["The most confident mistakes"].rows] == [2, 3, 4]
+    assert any("Confusion" in title for title in tables)
+    first = report.to_json()["most_confident"][0]
+    assert first["words"][1] == {
+        "text": "superb",
+        "start": 4,
+        "end": 10,
+        "known": True,
+        "effect_nats": 4.0,
+        "share_nats": 4.0,
+    }
+    assert first["decided_by"]["text"] == "the superb film is it"
+    assert report.to_json()["reasons"][LABEL] == 3
+
+
+# ------------------------------------------------------------------------------------------------ faithfulness
+
+
+def random_texts(count: int) -> list[str]:
+    generator = np.random.default_rng(3)
+    return [" ".join(generator.choice(list(WEIGHTS), 20)) for _ in range(count)]
+
+
+def test_blanking_leaves_all_else_in_its_place() -> None:
+    found = Sum().explain("A great film, great!")
+    assert blanked(found, np.array([1, 4])) == "A       film,      !"
+    assert blanked(found, np.array([], np.int64)) == found.text
+
+
+def test_the_exact_order_falls_faster_than_chance_and_never_rises_at_first() -> None:
+    found = [Sum().explain(text) for text in random_texts(40)]
+    backwards = [-one.effects[:, one.verdict] for one in found]
+    steps = (0.0, 0.1, 0.3, 0.5)
+    result = deletion_curve(Sum().log_probs, found, steps, np.random.default_rng(0), {"backwards": backwards})
+    exact, worst, chance = result.deletions
+    assert [one.order for one in result.deletions] == ["exact effect", "backwards", "random"]
+    assert exact.above is None
+    # A sum: what is left after the two strongest of 20 words went, by hand.
+    expected = [one.effects[:, one.verdict].sum() - np.sort(one.effects[:, one.verdict])[-2:].sum() for one in found]
+    assert exact.log_odds[1] == pytest.approx(np.mean(expected))
+    assert exact.log_odds[0] == pytest.approx(chance.log_odds[0])
+    for one in (worst, chance):
+        assert one.above is not None
+        assert 0 < one.above.low < one.above.value < one.above.high
+        assert one.above.value == pytest.approx(one.area.value - exact.area.value)
+    assert [line.name for line in result.chart().lines] == ["exact effect", "backwards", "random"]
+    assert len(result.table().rows) == 3
+    json.dumps(result.to_json())
+
+
+def test_the_area_is_the_mean_height_of_the_curve() -> None:
+    found = [Sum().explain("great great great great")] * 8  # 8, then 6, 4
+    result = deletion_curve(Sum().log_probs, found, (0.0, 0.25, 0.5), np.random.default_rng(0))
+    assert result.deletions[0].log_odds == pytest.approx((8.0, 6.0, 4.0))
+    assert result.deletions[0].area.value == pytest.approx(6.0)
+    assert deletion_curve(Sum().log_probs, found[:3], (0.0, 0.5), np.random.default_rng(0)).table().rows[0][4] == (
+        "too few texts"
+    )
+
+
+@pytest.mark.parametrize("fractions", [(0.5,), (0.5, 0.2), (0.0, 1.5), (0.2, 0.2)])
+def test_fractions_that_do_not_rise_are_refused(fractions: tuple[float, ...]) -> None:
+    with pytest.raises(UsageError, match="from 0 to 1"):
+        deletion_curve(Sum().log_probs, [Sum().explain("good")], fractions, np.random.default_rng(0))
+
+
+def test_texts_without_words_cannot_be_blanked() -> None:
+    score: Callable[[list[str]], Floats] = Sum().log_probs
+    with pytest.raises(InklingError, match="no texts with words"):
+        deletion_curve(score, [Sum().explain("")], (0.0, 0.5), np.random.default_rng(0))
