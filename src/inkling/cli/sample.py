@@ -59,7 +59,7 @@ def sample(
     from inkling.models.sampling import sample as draw
     from inkling.report.surprise import is_coloured, legend, put
     from inkling.report.terminal import safe
-    from inkling.runs.loading import load
+    from inkling.runs.loading import load_language_model
 
     if not 1 <= count <= MOST_SAMPLES:
         raise UsageError(f"--count is {count}; give a whole number from 1 to {MOST_SAMPLES:,}.")
@@ -73,7 +73,7 @@ def sample(
         repetition_penalty=repetition_penalty,
         stop=tuple(text.replace("\\n", "\n") for text in stop or ()),
     )
-    model = load(run)
+    model = load_language_model(run)
     if tokens is None and model.tokeniser.kind in ("character", "byte"):
         config = replace(config, tokens=LONG)
     coloured = show_probabilities and not json and is_coloured()

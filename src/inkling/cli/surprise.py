@@ -53,13 +53,13 @@ def surprise(
     from inkling.recipes.evaluation import distinct_names
     from inkling.report.surprise import is_coloured, put, write, write_terminal
     from inkling.report.terminal import notice, print_table, safe
-    from inkling.runs.loading import load
+    from inkling.runs.loading import load_language_model
     from inkling.text.normalise import Chain
 
     config = reading(text_column, encoding, header, format, bad_rows)
     chain = Chain.parse(normalise or "none")
     runs = [run] if against is None else [run, against]
-    models = [load(path) for path in runs]
+    models = [load_language_model(path) for path in runs]
     corpus = open_corpus([file], config, keep_line_ends=True, keep_empty=True)
     for note in corpus.notes:
         notice(note)

@@ -19,6 +19,7 @@ from inkling.cli.options import (
     Format,
     Header,
     Json,
+    LabelColumn,
     Normalise,
     Out,
     Seed,
@@ -180,6 +181,84 @@ def gru(
     _follow(lambda say: train_gru(recipe, path, say, _write_a_line), path, json)
 
 
+@app.command()
+def dan(
+    files: Annotated[
+        list[str],
+        typer.Argument(help="Texts with labels: .csv .tsv .jsonl .parquet (also .gz .xz .zst), folders, or data:NAME."),
+    ],
+    held_out: Annotated[
+        list[str] | None, typer.Option(help="Files to choose by. [default: a tenth of each class]")
+    ] = None,
+    out: Out = None,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    preset: Annotated[
+        str | None, typer.Option(help="best (default), or published: frozen vectors, two layers.")
+    ] = None,
+    words: Annotated[int | None, typer.Option(help="Longest run of words that counts. [default: 3]")] = None,
+    characters: Annotated[str | None, typer.Option(help="Runs of characters too, such as 3-5: for noisy text.")] = None,
+    vectors: Annotated[str | None, typer.Option(help="Word vectors: a file, or data:glove-50d.")] = None,
+    learn_vectors: Annotated[
+        bool | None, typer.Option("--learn-vectors/--fixed-vectors", help="Whether training changes the vectors.")
+    ] = None,
+    dimension: Annotated[int | None, typer.Option(help="Of learned vectors; 0: a score for each class.")] = None,
+    depth: Annotated[int | None, typer.Option(help="Hidden layers after the average.")] = None,
+    width: Annotated[int | None, typer.Option(help="Units of a hidden layer. [default: 100]")] = None,
+    activation: Annotated[
+        str | None, typer.Option(help="relu, sigmoid, tanh, mish, silu or leaky_relu; or one for each layer.")
+    ] = None,
+    word_dropout: Annotated[float | None, typer.Option(help="Share of words left out in each step.")] = None,
+    weight_decay: Annotated[float | None, typer.Option(help="Pull of the layers towards zero.")] = None,
+    class_weights: Annotated[str | None, typer.Option(help="none (default), or balanced for rare classes.")] = None,
+    min_count: Annotated[int | None, typer.Option(help="Texts that a feature must occur in.")] = None,
+    strength: Annotated[float | None, typer.Option(help="Pull towards naive Bayes. [default: chosen]")] = None,
+    trust: Annotated[float | None, typer.Option(help="In naive Bayes; 0 is none. [default: chosen]")] = None,
+    refit: Annotated[
+        bool | None, typer.Option("--refit/--no-refit", help="Learn from the held-out tenth as well in the end.")
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="Of a network. [default: 20]")] = None,
+    batch: Annotated[int | None, typer.Option(help="Texts a step, of a network. [default: 250]")] = None,
+    rate: Annotated[float | None, typer.Option(help="Learning rate of a network.")] = None,
+    patience: Annotated[
+        int | None, typer.Option(help="Stop a network after so many epochs without a better one.")
+    ] = None,
+    minutes: Annotated[float | None, typer.Option(help="Stop a network after this time at the latest.")] = None,
+    seed: Seed = None,
+    encoding: Encoding = None,
+    header: Header = None,
+    format: Format = None,
+    bad_rows: BadRows = None,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Train a text classifier: a deep averaging network.
+
+    Give it a table with a text and a label in each row. A tenth of each class chooses settings and calibrates the
+    probabilities; test rows belong to `inkling evaluate` and `inkling errors`.
+
+    \b
+    Examples:
+      inkling train dan reviews.csv
+      inkling train dan mails.csv --text-column body --label-column folder --class-weights balanced
+      inkling train dan tweets.jsonl --characters 3-5
+      inkling train dan reviews.csv --preset published --vectors glove.6B.50d.txt
+    """
+    given = locals()
+    from inkling.recipes.dan import DANRecipe, train_dan
+    from inkling.report.terminal import progress
+
+    recipe = _fill(DANRecipe, given)
+    path = _where(out, "dan", recipe.files)
+    with progress(None, "Fitting", "stages") as bar:
+
+        def show(done: int, total: int, what: str) -> None:
+            bar.total = total
+            bar.update(done, now=what)
+
+        _follow(lambda say: train_dan(recipe, path, say, show), path, json)
+
+
 def resume(
     run: Annotated[str, typer.Argument(help="A run directory that was interrupted.")], json: Json = False
 ) -> None:
@@ -203,6 +282,10 @@ def resume(
         from inkling.recipes.gru import resume_gru
 
         _follow(lambda say: resume_gru(opened, say, _write_a_line), opened.path, json)
+    elif opened.kind == "dan":
+        from inkling.recipes.dan import resume_dan
+
+        _follow(lambda say: resume_dan(opened, say), opened.path, json)
     else:
         raise InklingError(f"{run} is a {opened.kind}, which is made in one pass; train it anew.")
 
@@ -222,7 +305,8 @@ def _fill(kind: type[Any], given: dict[str, Any]) -> Any:
         value = flags[field.name]
         if isinstance(value, list):
             flags[field.name] = tuple(value)
-        untold = field.default == 0 and field.name not in ("patience", "seed")  # where zero is a number like others
+        # Where zero is a number like others it may be told.
+        untold = field.default == 0 and field.name not in ("patience", "seed", "weight_decay")
         if untold and not isinstance(value, bool) and value == 0:
             raise UsageError(f"--{field.name} is 0; give a number above 0, or leave it out.")
     if flags["bad_rows"] is not None:
@@ -261,6 +345,8 @@ def _follow(begin: Callable[[Callable[[str], None]], Iterator[tuple[Run, Step]]]
 
 def _figure(run: Run) -> tuple[str, Callable[[float], float]]:
     """What a loss of so many nats a token is called and shown as: bits for characters, perplexity for words."""
+    if run.kind == "dan":
+        return "nats/text", lambda nats: round(nats, 4)
     if run.kind == "gru":
         per = {"character": "bits/char", "byte": "bits/byte"}.get(run.info["recipe"]["tokens"], "bits/token")
         return per, lambda nats: round(nats / math.log(2), 3)
@@ -296,7 +382,7 @@ def _announce(run: Run, json: bool) -> None:
         (
             "Held-out text was not trained on, but chose which weights to keep; `inkling evaluate` measures on other "
             "text.",
-            f"Next: inkling sample {run.path}",
+            f"Next: inkling errors {run.path} --on TEST" if run.kind == "dan" else f"Next: inkling sample {run.path}",
         ),
     )
     print_table(table)

@@ -45,11 +45,11 @@ def score(
     from inkling.recipes.data import open_corpus
     from inkling.recipes.scoring import ScoreWriter, score_lines
     from inkling.report.terminal import notice, progress
-    from inkling.runs.loading import load
+    from inkling.runs.loading import load_language_model
 
     del json  # lines of JSON are the default
     config = reading(text_column, encoding, header, format, bad_rows)
-    model = load(run)
+    model = load_language_model(run)
     corpus = open_corpus(files, config, keep_line_ends=True, keep_empty=True)
     for note in corpus.notes:
         notice(note)
@@ -83,10 +83,10 @@ def filter_rows(
     from inkling.recipes.data import open_corpus
     from inkling.recipes.scoring import filter_corpus
     from inkling.report.terminal import notice, print_table, progress
-    from inkling.runs.loading import load
+    from inkling.runs.loading import load_language_model
 
     config = reading(text_column, encoding, header, format, bad_rows)
-    model = load(run)
+    model = load_language_model(run)
     corpus = open_corpus(files, config)
     for note in corpus.notes:
         notice(note)

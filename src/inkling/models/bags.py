@@ -94,7 +94,9 @@ class Table:
             counts = np.ones(len(rows), np.float32) if distinct else found.counts[first:last][known]
             return Bags(rows, counts, np.searchsorted(known, found.offsets[part[0] : part[1] + 1] - first))
 
-        edges = np.unique(np.append(np.searchsorted(found.offsets, np.arange(0, len(found.rows), BLOCK_PAIRS)), len(found)))
+        edges = np.unique(
+            np.append(np.searchsorted(found.offsets, np.arange(0, len(found.rows), BLOCK_PAIRS)), len(found))
+        )
         if edges[0]:
             edges = np.append(0, edges)
         return _joined(on_all_cores(keep_some, list(pairwise(edges.tolist()))))

@@ -61,7 +61,9 @@ class DANConfig:
                 "give a dimension from 0, a depth from 0 to 64 and a width from 1."
             )
         if self.depth and not self.dimension:
-            raise UsageError(f"Hidden layers (--depth {self.depth}) need vectors to read; give --dimension, such as 100.")
+            raise UsageError(
+                f"Hidden layers (--depth {self.depth}) need vectors to read; give --dimension, such as 100."
+            )
         for name in self.activations:
             if name not in ACTIVATIONS:
                 raise UsageError(f"The activation '{name}' is unknown; give one of {', '.join(ACTIVATIONS)}.")

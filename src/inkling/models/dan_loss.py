@@ -200,7 +200,9 @@ class NetworkLoss:
         weights = torch.ones(len(batch)) if self.class_weights is None else self.class_weights[target]
         nats = (functional.cross_entropy(scores, target, reduction="none") * weights).sum()
         total = float(weights.sum())
-        penalty = sum((value.square().sum() for name, value in self.parameters.items() if name.endswith(".W")), torch.zeros(()))
+        penalty = sum(
+            (value.square().sum() for name, value in self.parameters.items() if name.endswith(".W")), torch.zeros(())
+        )
         (nats + self.weight_decay / 2 * total * penalty).backward()  # type: ignore[no-untyped-call]
         for value in self.parameters.values():
             value.requires_grad_(False)

@@ -21,7 +21,7 @@ from inkling.recipes.bigram import BigramRecipe, train_bigram
 from inkling.recipes.evaluation import EvaluationRecipe, evaluate_runs
 from inkling.recipes.gru import GRURecipe, train_gru
 from inkling.recipes.ngram import NGramRecipe, train_ngram
-from inkling.runs.loading import load
+from inkling.runs.loading import load_language_model
 from inkling.runs.run import Run
 from inkling.text.catalogue import get_data
 from inkling.text.grammar import grammar_bigram_nats, grammar_entropy, grammar_text
@@ -127,7 +127,7 @@ def comparison(matrix: Matrix, real: bool) -> Table:
 
 
 def _samples(run: Run, name: str, tokens: int, seed: int) -> list[Exhibit]:
-    model = load(run)
+    model = load_language_model(run)
     found: list[Exhibit] = []
     for temperature, reads in ((0.6, "careful"), (1.0, "as it learned")):
         drawn = sample(model, SamplingConfig(temperature, tokens=tokens), np.random.default_rng(seed))

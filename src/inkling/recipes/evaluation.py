@@ -22,7 +22,7 @@ from inkling.models.baselines import Uniform
 from inkling.models.contracts import LanguageModel
 from inkling.recipes.data import LanguageText, TextConfig, documents, open_corpus, resolve
 from inkling.recipes.ngram import NGramRecipe, fit_ngram
-from inkling.runs.loading import load
+from inkling.runs.loading import load_language_model
 from inkling.runs.run import Run
 from inkling.text.corpus import Corpus
 from inkling.text.normalise import Chain, Losses
@@ -77,7 +77,7 @@ def evaluate_runs(recipe: EvaluationRecipe, on_progress: OnProgress = lambda don
     """Measures every run and baseline on every text behind every normalisation. Progress is in bytes of text."""
     run_names = distinct_names(recipe.runs)
     runs = {name: Run.open(run) for name, run in zip(run_names, recipe.runs, strict=True)}
-    contenders = [Contender(name, "run", load(run)) for name, run in runs.items()]
+    contenders = [Contender(name, "run", load_language_model(run)) for name, run in runs.items()]
     chains = [Chain.parse(names) for names in dict.fromkeys(recipe.normalise)]
     texts = {
         name: open_corpus([text], recipe.reading, keep_line_ends=True, keep_empty=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from inkling.configuration import from_record
 from inkling.errors import InklingError
 from inkling.models.bigram import Bigram, BigramConfig
+from inkling.models.dan import AveragingNetwork, DANConfig
 from inkling.models.gru import GRU, GRUConfig
 from inkling.models.ngram import NGram, NGramConfig
 from inkling.models.spelling import Speller
@@ -25,9 +27,34 @@ from inkling.text.tokens import Tokeniser
 LanguageModelRun = Bigram | NGram | GRU
 
 
-def load(path: Path | str | Run) -> LanguageModelRun:
-    """The model of a run, finished or not (then: its newest checkpoint), ready to score and sample."""
+def load(path: Path | str | Run) -> LanguageModelRun | AveragingNetwork:
+    """The model of a run, finished or not (then: its newest checkpoint), ready to score and sample, or to classify."""
     run = path if isinstance(path, Run) else Run.open(path)
+    return load_classifier(run) if run.kind == "dan" else load_language_model(run)
+
+
+def load_classifier(path: Path | str | Run) -> AveragingNetwork:
+    """The classifier of a run; a sentence where the run holds something else."""
+    run = path if isinstance(path, Run) else Run.open(path)
+    if run.kind != "dan":
+        raise InklingError(
+            f"{run.path} is a {run.kind}, a language model, where a classifier is wanted; train one with "
+            "`inkling train dan FILE`."
+        )
+    weights = run.weights()
+    config = json.loads((run.path / "config.json").read_text(encoding="utf-8"))
+    sizes = from_record(DANConfig, config["sizes"], str(run.path / "config.json"))
+    return AveragingNetwork.from_arrays(sizes, config["labels"], _arrays(weights.read_bytes()))
+
+
+def load_language_model(path: Path | str | Run) -> LanguageModelRun:
+    """The language model of a run; a sentence where the run holds something else."""
+    run = path if isinstance(path, Run) else Run.open(path)
+    if run.kind == "dan":
+        raise InklingError(
+            f"{run.path} is a classifier, where a language model is wanted; use it with `inkling classify`, "
+            "`inkling errors` or `inkling evaluate`."
+        )
     weights = run.weights()  # checks the manifest, so that what follows reads what was written
     tokeniser = load_tokeniser((run.path / "tokenizer.json").read_text(encoding="utf-8"))
     chain = Chain.parse(str(run.info["normalise"]))
@@ -59,6 +86,12 @@ def constant_files(
     if speller is not None:
         found["speller.safetensors"] = dump_arrays(speller.tensors())
     return found
+
+
+def dan_files(sizes: DANConfig, labels: Sequence[str]) -> dict[str, bytes]:
+    """The files of a classifier's run that do not change while it trains."""
+    config = {"model_type": "inkling-dan", "sizes": asdict(sizes), "labels": list(labels)}
+    return {"config.json": (json.dumps(config, indent=1, ensure_ascii=False) + "\n").encode()}
 
 
 def dump_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> bytes:

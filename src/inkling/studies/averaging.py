@@ -267,6 +267,7 @@ def train_grid(
                     on_progress(done, total)
                 yield training.results()
         finally:
+            pool.shutdown(cancel_futures=True)  # after an interruption nobody waits for what had not begun
             torch.set_num_threads(threads)  # a pool's thread changes what later threads begin with
 
 
@@ -287,8 +288,9 @@ class _Group:
         self.sums, self.counts = averages(self.train, self.vectors)
         plain = self.sums / self.counts.clamp(min=1)[:, None]
         self.centre, self.scale = torch.zeros(plain.shape[1]), torch.ones(plain.shape[1])
-        if config.standardise:
-            self.centre, self.scale = plain.mean(0), plain.std(0, correction=0).clamp(min=1e-6)
+        if config.standardise:  # in double precision: a sum of floats would depend on the number of threads
+            self.centre = torch.from_numpy(plain.numpy().mean(axis=0, dtype=np.float64)).float()
+            self.scale = torch.from_numpy(plain.numpy().std(axis=0, dtype=np.float64)).float().clamp(min=1e-6)
         self.plain = (plain - self.centre) / self.scale
         self.truth = torch.nn.functional.one_hot(torch.from_numpy(self.train.truth), classes).t().float()
         self.judged = []

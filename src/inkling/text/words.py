@@ -118,7 +118,9 @@ def letter_sums(texts: Sequence[str], words: Words) -> tuple[Hashes, Hashes, Pla
     parts: list[str] = []
     for text, low, high in zip(texts, words.offsets[:-1].tolist(), words.offsets[1:].tolist(), strict=True):
         lower = _lower(text)
-        parts += [lower[i:j] for i, j in zip(words.starts[low:high].tolist(), words.ends[low:high].tolist(), strict=True)]
+        parts += [
+            lower[i:j] for i, j in zip(words.starts[low:high].tolist(), words.ends[low:high].tolist(), strict=True)
+        ]
     letters = "".join(parts)
     codes = np.frombuffer(letters.encode("utf-32-le", "surrogatepass"), "<u4")
     up, down = _powers(len(codes) + 1)

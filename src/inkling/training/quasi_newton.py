@@ -22,6 +22,7 @@ from inkling.errors import InklingError
 Evaluate = Callable[[Tensor], tuple[float, Tensor]]  # the value at a point, and its gradient there
 ARMIJO = 1e-4
 MOST_HALVINGS = 30
+SMALL_STEPS = 2
 
 
 @dataclass(frozen=True)
@@ -32,18 +33,19 @@ class Descent:
     value: float
     point: Tensor
     slope: float  # Euclidean length of the gradient
-    done: bool  # no step goes further down, or the last one fell by less than was asked for
+    done: bool  # no step goes further down, or the last two fell by less than was asked for
 
 
 def minimise(
     evaluate: Evaluate, start: Tensor, steps: int, tolerance: float = 0.0, memory: int = 8
 ) -> Iterator[Descent]:
-    """Goes down from `start`, yielding after every step; ends when a step falls by less than `tolerance` of the value."""
+    """Goes down from `start`, yielding after every step; ends when two steps each fell by less than `tolerance`."""
     point = start.clone()
     value, gradient = evaluate(point)
     if not math.isfinite(value):
         raise InklingError("The loss is not a number at the start; look for texts or weights that are not finite.")
     pairs: deque[tuple[Tensor, Tensor, float]] = deque(maxlen=memory)
+    small = 0
     for step in range(1, steps + 1):
         direction = _direction(gradient, pairs)
         promised = float(direction @ gradient)
@@ -65,9 +67,10 @@ def minimise(
         curvature = float(moved @ turned)
         if curvature > 1e-10 * float(turned @ turned):
             pairs.append((moved, turned, curvature))
-        fell = value - new_value
+        # The first step is short for want of curvature, not because the bottom is near.
+        small = small + 1 if step > 1 and value - new_value <= tolerance * abs(new_value) else 0
         point, value, gradient = candidate, new_value, new_gradient
-        done = fell <= tolerance * abs(value)
+        done = small >= SMALL_STEPS
         yield Descent(step, value, point, float(gradient.norm()), done)
         if done:
             return
