@@ -28,7 +28,7 @@ check: setup
 	@$(BIN)/lint-imports >/dev/null || { $(BIN)/lint-imports; exit 1; }
 
 test: check
-	@$(BIN)/python -m pytest -q -n 2 -m "not slow and not data and not network" --cov --cov-report=term:skip-covered
+	@$(BIN)/python -m pytest -q -n 2 -m "not slow and not data and not network and not peer" --cov --cov-report=term:skip-covered
 
 clean:
 	@rm -rf .venv demo .mypy_cache .ruff_cache .hypothesis .coverage*

@@ -27,7 +27,11 @@ def made_up(
         difficulty = np.random.default_rng(0).random(texts)
         right = difficulty + generator.normal(0, 0.1, texts) < skill(cell)
         curve = (*(0.5 + 0.01 * i for i in range(7)), float(right.mean()))
-        results.append(CellResult(cell, curve, curve, np.packbits(right), 0.1 if "sigmoid" in cell.layers else None))
+        results.append(
+            CellResult(
+                cell, curve, curve, np.packbits(right), np.packbits(right), 0.1 if "sigmoid" in cell.layers else None
+            )
+        )
     return Ablation(tuple(results), texts, CONFIG)
 
 
@@ -94,7 +98,9 @@ def test_luck_of_the_texts_is_not_taken_for_a_difference() -> None:
         right[:20] = False
         if cell.activation == "relu":
             right[:3] = True
-        results.append(CellResult(cell, (0.5, float(right.mean())), (0.5, 0.6), np.packbits(right), None))
+        results.append(
+            CellResult(cell, (0.5, float(right.mean())), (0.5, 0.6), np.packbits(right), np.packbits(right), None)
+        )
     (found,) = Ablation(tuple(results), 40, CONFIG).contrasts("activation")
     assert found.p_seeds == 0
     assert 0.05 < found.p_texts < 0.1
@@ -140,9 +146,9 @@ def test_the_choice_is_made_on_held_out_text() -> None:
     cells = grid([0, 1], ["relu"], [0.0], [5], ["v"], 2)
     bits = np.zeros(1, np.uint8)
     results = [
-        CellResult(c, (0.9, 0.8), (0.6, 0.5), bits, None)
+        CellResult(c, (0.9, 0.8), (0.6, 0.5), bits, bits, None)
         if c.depth
-        else CellResult(c, (0.95, 0.99), (0.5, 0.4), bits, None)
+        else CellResult(c, (0.95, 0.99), (0.5, 0.4), bits, bits, None)
         for c in cells
     ]
     cell, held_out, test = Ablation(tuple(results), 8, CONFIG).chosen

@@ -219,6 +219,8 @@ def test_networks_learn_and_the_last_predictions_are_the_last_accuracy() -> None
     (found,) = results
     assert found.test_accuracy[-1] > 0.6
     assert np.unpackbits(found.right, count=150).mean() == pytest.approx(found.test_accuracy[-1])
+    assert np.unpackbits(found.right_chosen, count=150).mean() == pytest.approx(found.chosen_accuracy)
+    assert found.chosen_epoch < 7  # or the two would not be told apart
     assert len(found.test_accuracy) == len(found.held_out_accuracy) == 7
 
 
@@ -264,7 +266,7 @@ def test_standardised_inputs_do_not_depend_on_the_scale_of_the_vectors() -> None
 
 def result(curve: Sequence[float], held_out: Sequence[float] = ()) -> CellResult:
     cell = Cell(1, "relu", 0.0, 5, "v", 0)
-    return CellResult(cell, tuple(curve), tuple(held_out), np.zeros(1, np.uint8), None)
+    return CellResult(cell, tuple(curve), tuple(held_out), np.zeros(1, np.uint8), np.zeros(1, np.uint8), None)
 
 
 def test_fluctuation_is_the_noise_around_a_straight_course() -> None:

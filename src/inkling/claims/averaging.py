@@ -231,13 +231,20 @@ def dropout_curve(context: Context, plan: Plan = PLAN) -> Finding:
     real = [c.sentence() for c in contrasts if c.real and 0.0 in (c.better, c.worse)]
     widest = max(contrasts, key=lambda c: c.difference.value)
     listed = ", ".join(f"{e.level:g}: {e.accuracy.value:.2f}" for e in effects)
-    said = " ".join(real) if real else f"No p differs really from none (the widest gap: {widest.sentence()})"
+    said = (
+        " ".join(real) if real else f"No p differs really from none; of all pairs the widest apart: {widest.sentence()}"
+    )
     figures = {f"accuracy_at_{e.level:g}": e.accuracy.value for e in effects}
     return Finding(
-        f"test accuracy (%, 100-d vectors) at p = {listed}. {said}",
+        f"test accuracy (%, 100-d vectors) at p = {listed}. {said} {_chosen(part, 'word dropout')}",
         judge_dropout(contrasts),
         {**figures, "widest_gap": widest.difference.value, "real_differences": sum(c.real for c in contrasts)},
-        (part.dropout_chart(), part.effect_table("word dropout"), part.contrast_table("word dropout")),
+        (
+            part.dropout_chart(),
+            part.effect_table("word dropout"),
+            part.contrast_table("word dropout"),
+            part.contrast_table("word dropout", "chosen"),
+        ),
     )
 
 
@@ -254,6 +261,7 @@ def depth_gains(context: Context, plan: Plan = PLAN) -> Finding:
     effects = part.effects("depth")
     listed = ", ".join(f"{e.level}: {e.accuracy.value:.2f}" for e in effects)
     chosen = ", ".join(f"{e.level}: {e.chosen.value:.2f}" for e in scaled.effects("depth"))
+    scaled_real = " ".join(scaled.real_sentences("depth", "chosen"))
     neighbours = " ".join(contrasts[i, i + 1].sentence() for i in range(3))
     last = [100 * result.test_accuracy[-1] for result in part.results if result.cell.depth == DEPTH]
     deviation = float(np.std(last, ddof=1)) if len(last) > 1 else math.nan
@@ -261,6 +269,7 @@ def depth_gains(context: Context, plan: Plan = PLAN) -> Finding:
         part.curves("depth"),
         part.effect_table("depth"),
         part.contrast_table("depth"),
+        part.contrast_table("depth", "chosen"),
         Prose(
             "The averages of GloVe vectors differ little from text to text, so a network learns slowly from them, and "
             "one without a hidden layer slowest. Here each dimension is brought to deviation 1 first: what is left of "
@@ -270,12 +279,13 @@ def depth_gains(context: Context, plan: Plan = PLAN) -> Finding:
         scaled.curves("depth"),
         scaled.effect_table("depth"),
         scaled.contrast_table("depth"),
+        scaled.contrast_table("depth", "chosen"),
     )
     return Finding(
         f"test accuracy (%, 100-d vectors) by hidden layers {listed}. {neighbours} One training of 2 layers "
         f"differs from the next by {deviation:.2f} points (deviation over seeds). On standardised averages the first "
         f"layer adds {_signed(standardised_gain)} points at the end instead of {_signed(_gain(contrasts[0, 1]))}, and "
-        f"at the epoch that held-out text chose the figures are {chosen}.",
+        f"at the epoch that held-out text chose the figures are {chosen}. {scaled_real}".rstrip(),
         judge_depth({(i, i + 1): contrasts[i, i + 1] for i in range(3)}, standardised_gain),
         {
             **{f"accuracy_depth_{e.level}": e.accuracy.value for e in effects},
@@ -309,7 +319,8 @@ def activations_equal(context: Context, plan: Plan = PLAN) -> Finding:
     figures |= {f"fluctuation_{name.replace('+', '_then_')}": e.fluctuation.value for name, e in effects.items()}
     return Finding(
         f"test accuracy after {plan.training.epochs} epochs (%, 100-d vectors): {listed}. "
-        f"{' '.join(c.sentence() for c in [*accuracies, *fluctuations])} Saturated sigmoid units: "
+        f"{' '.join(c.sentence() for c in accuracies)} {_chosen(plain, 'activation')} Fluctuation: "
+        f"{' '.join(c.sentence() for c in fluctuations)} Saturated sigmoid units: "
         f"{_percent(sigmoid.saturation)}; on standardised averages {_percent(scaled.saturation)}, where the "
         f"fluctuation is {scaled.fluctuation.value:.2f} points. Mixed: {blend}.",
         judge_activations(accuracies, fluctuations),
@@ -323,10 +334,17 @@ def activations_equal(context: Context, plan: Plan = PLAN) -> Finding:
             every.curves("activation"),
             every.effect_table("activation"),
             every.contrast_table("activation"),
+            every.contrast_table("activation", "chosen"),
             plain.contrast_table("activation", "fluctuation"),
             links,
         ),
     )
+
+
+def _chosen(part: Ablation, factor: str) -> str:
+    """What is real at the epoch that held-out text chose, where the luck of the last epoch has no part."""
+    real = part.real_sentences(factor, "chosen")
+    return " ".join(real) if real else "At the epoch that held-out text chose, no difference is shown either."
 
 
 def _signed(points: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inkling.claims import bigram, gradients, perplexity, recurrent, tokens
+from inkling.claims import averaging, bigram, gradients, perplexity, recurrent, tokens
 from inkling.claims.ledger import Claim
 
 CLAIMS: tuple[Claim, ...] = (
@@ -11,4 +11,5 @@ CLAIMS: tuple[Claim, ...] = (
     *recurrent.CLAIMS,
     *tokens.CLAIMS,
     *perplexity.CLAIMS,
+    *averaging.CLAIMS,
 )

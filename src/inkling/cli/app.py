@@ -11,7 +11,7 @@ import sys
 
 import typer
 
-from inkling.cli import check, demonstrate, evaluate, manage, sample, surprise, train, use
+from inkling.cli import ablate, check, classify, demonstrate, errors, evaluate, manage, sample, surprise, train, use
 from inkling.errors import InklingError
 
 INTERRUPTED = 130
@@ -44,6 +44,9 @@ app.command("score")(use.score)
 app.command("filter")(use.filter_rows)
 app.command("sample")(sample.sample)
 app.command("surprise")(surprise.surprise)
+app.command("classify")(classify.classify)
+app.command("errors")(errors.errors)
+app.add_typer(ablate.app, name="ablate")
 app.add_typer(manage.runs, name="runs")
 app.add_typer(manage.data, name="data")
 app.command("gradcheck")(check.gradcheck)

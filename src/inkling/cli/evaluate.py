@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,16 +12,22 @@ from inkling.cli.options import (
     Format,
     Header,
     Json,
+    LabelColumn,
     TextColumn,
+    check_bad_rows,
     check_seed,
     print_json,
     reading,
 )
 
+if TYPE_CHECKING:
+    from inkling.measure.matrix import Matrix
+    from inkling.recipes.classification import ClassifierMatrix
+
 
 def evaluate(
     runs: Annotated[list[str], typer.Argument(help="Run directories.")],
-    on: Annotated[list[str], typer.Option(help="Text to measure on; may be repeated.")],
+    on: Annotated[list[str], typer.Option(help="Text to measure on, for classifiers with labels; may be repeated.")],
     normalise: Annotated[
         list[str] | None, typer.Option(help="Normalise the text first; may be repeated, for a row each.")
     ] = None,
@@ -37,6 +43,7 @@ def evaluate(
         ),
     ] = None,
     text_column: TextColumn = None,
+    label_column: LabelColumn = None,
     encoding: Encoding = None,
     header: Header = None,
     format: Format = None,
@@ -45,7 +52,10 @@ def evaluate(
     html: Annotated[str | None, typer.Option(help="Write a page with tables and charts to this file too.")] = None,
     json: Json = False,
 ) -> None:
-    """Measure models on texts: bits per byte with an interval, perplexity, and which differences are real.
+    """Measure models on texts, and say which differences are real.
+
+    Language models: bits per byte with an interval, perplexity. Classifiers: accuracy, macro-F1, every class, whether
+    the probabilities can be believed, and rows that were trained on.
 
     \b
     Examples:
@@ -53,23 +63,57 @@ def evaluate(
       inkling evaluate runs/a runs/b --on x.txt --on y.txt --json
       inkling evaluate runs/a --on x.txt --normalise none --normalise lower,spaces
       inkling evaluate runs/a runs/b --on x.txt --html ruler.html
+      inkling evaluate runs/dan-reviews --on test.csv --label-column stars
     """
     from pathlib import Path
 
-    from inkling.recipes.evaluation import EvaluationRecipe, evaluate_runs
+    from inkling.errors import UsageError
     from inkling.report.page import write
-    from inkling.report.terminal import print_page, progress
+    from inkling.report.terminal import notice, print_page, progress
+    from inkling.runs.run import Run
 
     check_seed(seed)
-    read = reading(text_column, encoding, header, format, bad_rows)
-    recipe = EvaluationRecipe(tuple(runs), tuple(on), tuple(normalise or ["none"]), read, baselines, overlap, seed)
-    with progress(None, "Measuring", "bytes") as bar:
+    kinds = {run: Run.open(run).kind for run in runs}
+    classifiers = [run for run, kind in kinds.items() if kind == "dan"]
+    if classifiers and len(classifiers) < len(kinds):
+        other = next(run for run in kinds if run not in classifiers)
+        raise UsageError(
+            f"{classifiers[0]} is a classifier and {other} a language model, which no measure has in common; give one "
+            "kind at a time."
+        )
+    with progress(None, "Measuring", "stages" if classifiers else "bytes") as bar:
 
         def show(done: int, total: int, what: str) -> None:
             bar.total = total
             bar.update(done, now=what)
 
-        found = evaluate_runs(recipe, show)
+        found: ClassifierMatrix | Matrix
+        if classifiers:
+            from inkling.recipes.classification import evaluate_classifiers
+            from inkling.recipes.labelled import LabelledConfig
+
+            if normalise:
+                raise UsageError(
+                    "--normalise is for language models: a classifier reads texts as they are; leave it out."
+                )
+            labelled = LabelledConfig(
+                text_column=text_column,
+                label_column=label_column,
+                encoding=encoding,
+                header=header,
+                format=format,
+                bad_rows=check_bad_rows(bad_rows),
+                seed=seed,
+            )
+            found = evaluate_classifiers(runs, on, labelled, notice, show, overlap)
+        else:
+            from inkling.recipes.evaluation import EvaluationRecipe, evaluate_runs
+
+            if label_column is not None:
+                raise UsageError(f"--label-column is for classifiers, and {runs[0]} is a language model; leave it out.")
+            read = reading(text_column, encoding, header, format, bad_rows)
+            steps = tuple(normalise or ["none"])
+            found = evaluate_runs(EvaluationRecipe(tuple(runs), tuple(on), steps, read, baselines, overlap, seed), show)
     if html is not None:
         write(found.page(), Path(html))
     if json:

@@ -1,14 +1,42 @@
-"""Which words moved a classifier, exactly: what becomes of the verdict when they are left out."""
+"""Which words moved a classifier, exactly: what becomes of the verdict when they are left out.
+
+The network sees a text as a mean, so a text without some of its words differs by what those words brought: the features
+that they are part of go, and runs of words over the gap come. With sum s = Σ c_f v_f and weight n = Σ c_f of the text,
+
+    mean without the span = (s + Σ_f δ_f v_f) / (n + Σ_f δ_f)
+
+where δ_f is the change of c_f; all spans of all texts of a block are found in one pass, the rest of the network reads
+them as one batch, and nothing is approximated. Effects are in nats of log-odds (ln p − ln(1 − p), calibrated).
+
+For comparison, two ways by gradients, which share a run's part evenly among its words:
+
+    gradient × input       v_f c_f / n · ∇o(a)
+    integrated gradients   v_f c_f / n · ∫₀¹ ∇o(t a) dt       Sundararajan et al. (2017), from the zero mean
+
+A word that is left out leaves its neighbours side by side; "good" without "not" before it is then judged as "good".
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
+
+from inkling.models.bags import Bags, bag, blocks_of, on_all_cores
+from inkling.models.dan import AveragingNetwork
+from inkling.text.grams import Grams, find_grams, join, key_of
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
+
+EXPLAINED_CHARS = 1 << 18
+SENTENCE_END = re.compile(r"[.!?…]+(?=[\s\"'”’)\]<]|$)|[。！？]+|\n|<br", re.IGNORECASE)
+INTEGRATION_STEPS = 50
 
 
 @dataclass(frozen=True)
@@ -46,3 +74,244 @@ class Explanation:
     def sentence(self, place: int) -> str:
         first, last = self.sentences[place]
         return self.text[self.starts[first] : self.ends[last - 1]]
+
+
+# ------------------------------------------------------------------------------------------------ leaving out
+
+
+def explain(network: AveragingNetwork, texts: Sequence[str], sentences: bool = True) -> list[Explanation]:
+    """Every word, and every sentence, of every text left out in turn."""
+
+    def explain_some(part: tuple[int, int]) -> list[Explanation]:
+        return list(_explain_block(network, texts[part[0] : part[1]], sentences))
+
+    network.table.rows  # noqa: B018 (made once, not by each thread)
+    blocks = on_all_cores(explain_some, list(blocks_of(texts, EXPLAINED_CHARS)))
+    return [explanation for block in blocks for explanation in block]
+
+
+def effects_of(network: AveragingNetwork, texts: Sequence[str], spans: Sequence[Places]) -> list[Floats]:
+    """The effect (S×C) of leaving out each span of words: `spans[i]` (S×2) holds first words and those after the last,
+    counted within text i."""
+    read = _Read(network, texts)
+    offsets = read.grams.words.offsets
+    absolute = np.concatenate(
+        [np.asarray(span, np.int64).reshape(-1, 2) + offsets[i] for i, span in enumerate(spans)] or [np.zeros((0, 2))]
+    ).astype(np.int64)
+    owner = np.repeat(np.arange(len(texts)), [len(span) for span in spans])
+    effects = read.effects(absolute[:, 0], absolute[:, 1], owner)
+    return np.split(effects, np.cumsum([len(span) for span in spans])[:-1]) if len(texts) else []
+
+
+def _explain_block(network: AveragingNetwork, texts: Sequence[str], with_sentences: bool) -> Iterator[Explanation]:
+    read = _Read(network, texts)
+    words = read.grams.words
+    count = len(words.hashes)
+    places = np.arange(count)
+    owner = np.repeat(np.arange(len(texts)), words.lengths)
+    effects = read.effects(places, places + 1, owner)
+    spans = [
+        find_sentences(text, words.starts[low:high], words.ends[low:high]) + low if with_sentences else EMPTY
+        for text, low, high in zip(texts, words.offsets[:-1].tolist(), words.offsets[1:].tolist(), strict=True)
+    ]
+    lengths = np.array([len(span) for span in spans], np.int64)
+    joined = np.concatenate(spans) if spans else EMPTY
+    of_sentences = read.effects(joined[:, 0], joined[:, 1], np.repeat(np.arange(len(texts)), lengths))
+    edges = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    for i, text in enumerate(texts):
+        low, high = int(words.offsets[i]), int(words.offsets[i + 1])
+        yield Explanation(
+            text,
+            network.labels,
+            read.log_probs[i],
+            words.starts[low:high],
+            words.ends[low:high],
+            read.runs[0][low:high] >= 0,
+            effects[low:high],
+            spans[i] - low,
+            of_sentences[edges[i] : edges[i + 1]],
+        )
+
+
+EMPTY = np.zeros((0, 2), np.int64)
+
+
+class _Read:
+    """A block of texts as the network sees it, in 64-bit arithmetic."""
+
+    def __init__(self, network: AveragingNetwork, texts: Sequence[str]) -> None:
+        self.network = network
+        self.config = network.config
+        table = network.table.rows
+        self.grams: Grams = find_grams(texts, self.config.grams)
+        self.runs = [table[keys] for keys in self.grams.runs]
+        self.inside = table[self.grams.inside]
+        self.bags: Bags = network.table.keep(bag(self.grams), distinct=False)
+        self.features = len(network.keys)
+        owner = np.repeat(np.arange(len(texts)), self.bags.lengths)
+        self.pairs = owner * self.features + self.bags.rows  # ascending
+        weights = np.ones(len(owner)) if self.config.distinct else self.bags.counts.astype(np.float64)
+        self.sums = self._sum(owner, self.bags.rows, weights, len(texts))
+        self.totals = np.bincount(owner, weights, len(texts))
+        self.log_probs, self.odds = self._read(self.sums, self.totals)
+
+    def effects(self, first: Places, last: Places, owner: Places) -> Floats:
+        """Log-odds with the words from `first` to before `last` less those without them, for texts `owner`."""
+        spans, rows, changes = self._changes(first, last, owner)
+        sums = self.sums[owner] + self._sum(spans, rows, changes, len(first))
+        totals = self.totals[owner] + np.bincount(spans, changes, len(first))
+        _, odds = self._read(sums, totals)
+        return self.odds[owner] - odds
+
+    def _changes(self, first: Places, last: Places, owner: Places) -> tuple[Places, NDArray[np.int32], Floats]:
+        """Which features change, for which span, by how much: one entry for each pair, in the order of the spans."""
+        events = [*self._going(first, last, owner), *self._coming(first, last, owner)]
+        keys = np.concatenate([(spans * self.features + rows) * 2 + sign for spans, rows, sign in events])
+        keys.sort()
+        signs = np.where(keys & 1, 1, -1)
+        keys >>= 1
+        new = np.flatnonzero(np.diff(keys, prepend=-1))
+        net = np.add.reduceat(signs, new) if len(new) else np.zeros(0, np.int64)
+        spans, rows = np.divmod(keys[new], self.features)
+        wanted = owner[spans] * self.features + rows
+        there = np.minimum(np.searchsorted(self.pairs, wanted), max(0, len(self.pairs) - 1))
+        before = np.zeros(len(wanted))
+        if len(self.pairs):
+            found = self.pairs[there] == wanted
+            before[found] = self.bags.counts[there[found]]
+        changes = (before + net > 0).astype(np.float64) - (before > 0) if self.config.distinct else net.astype(float)
+        kept = changes != 0
+        return spans[kept], rows[kept].astype(np.int32), changes[kept]
+
+    def _going(self, first: Places, last: Places, owner: Places) -> Iterator[tuple[Places, Places, int]]:
+        """Runs that hold a word of the span, and what is inside its words."""
+        begin, end = self.grams.words.offsets[owner], self.grams.words.offsets[owner + 1]
+        for order, rows in enumerate(self.runs, start=1):
+            low = np.maximum(begin, first - order + 1)
+            high = np.minimum(last, end - order + 1)
+            yield _known(*_expand(low, high), rows, 0)
+        if len(self.inside):
+            yield _known(*_expand(self.grams.edges[first], self.grams.edges[last]), self.inside, 0)
+
+    def _coming(self, first: Places, last: Places, owner: Places) -> Iterator[tuple[Places, Places, int]]:
+        """Runs over the gap: `left` words before it and the rest after it."""
+        begin, end = self.grams.words.offsets[owner], self.grams.words.offsets[owner + 1]
+        hashes, table = self.grams.words.hashes, self.network.table.rows
+        for order in range(2, len(self.runs) + 1):
+            for left in range(1, order):
+                fits = np.flatnonzero((first - left >= begin) & (last + order - left <= end))
+                value = hashes[first[fits] - left]
+                for step in range(1, order):
+                    place = first[fits] - left + step if step < left else last[fits] + step - left
+                    value = join(value, hashes[place])
+                rows = table[key_of(value, order, self.config.bits)]
+                known = rows >= 0
+                yield fits[known], rows[known].astype(np.int64), 1
+
+    def _sum(self, owner: Places, rows: NDArray[np.int32], weights: Floats, count: int) -> Floats:
+        """Σ weight · vector over the entries of each owner."""
+        vectors = self.network.vectors.numpy()
+        columns = [np.bincount(owner, weights * vectors[rows, i], count) for i in range(vectors.shape[1])]
+        return np.stack(columns, axis=1)
+
+    def _read(self, sums: Floats, totals: Floats) -> tuple[Floats, Floats]:
+        means = torch.from_numpy(sums / np.maximum(totals, 1)[:, None])
+        log_probs = self.network.double_layers().read(means)
+        return log_probs.numpy(), log_odds(log_probs).numpy()
+
+
+def _expand(low: Places, high: Places) -> tuple[Places, Places]:
+    """All whole numbers from low to before high, for each pair, and which pair each belongs to."""
+    counts = np.maximum(high - low, 0)
+    owner = np.repeat(np.arange(len(low)), counts)
+    first = np.cumsum(counts) - counts
+    return owner, np.arange(len(owner)) + np.repeat(low - first, counts)
+
+
+def _known(owner: Places, places: Places, rows: NDArray[np.int32], sign: int) -> tuple[Places, Places, int]:
+    found = rows[places]
+    known = found >= 0
+    return owner[known], found[known].astype(np.int64), sign
+
+
+def log_odds(log_probs: Tensor) -> Tensor:
+    """ln p − ln(1 − p) of each class; for the likeliest class 1 − p is summed over the others, not subtracted."""
+    if log_probs.shape[1] == 2:
+        return log_probs - log_probs.flip(1)
+    likeliest = log_probs.argmax(dim=1, keepdim=True)
+    others = torch.log(-torch.expm1(log_probs))
+    exact = torch.logsumexp(log_probs.scatter(1, likeliest, -torch.inf), dim=1, keepdim=True)
+    return log_probs - others.scatter(1, likeliest, exact)
+
+
+def find_sentences(text: str, starts: Places, ends: Places) -> Places:
+    """First word and the one after the last of each sentence (S×2). Marks at its end belong to a sentence."""
+    if not len(starts):
+        return EMPTY
+    cuts = np.array([match.end() for match in SENTENCE_END.finditer(text)], np.int64)
+    edges = np.unique(np.concatenate([[0], np.searchsorted(starts, cuts), [len(starts)]]))
+    return np.stack([edges[:-1], edges[1:]], axis=1)
+
+
+# ------------------------------------------------------------------------------------------------ gradients
+
+
+def gradient_times_input(network: AveragingNetwork, texts: Sequence[str]) -> list[Floats]:
+    """For each text, the part of each word (W) in the log-odds of the verdict, by the slope at the mean."""
+    return _by_gradient(network, texts, lambda slope, means: slope(means))
+
+
+def integrated_gradients(
+    network: AveragingNetwork, texts: Sequence[str], steps: int = INTEGRATION_STEPS
+) -> list[Floats]:
+    """The same by the slope on the way from the zero mean, by Gauss–Legendre quadrature with `steps` points. The parts of
+    all features add up to the log-odds of the verdict less those of an empty text."""
+    nodes, weights = np.polynomial.legendre.leggauss(steps)
+
+    def along(slope: Callable[[Tensor], Tensor], means: Tensor) -> Tensor:
+        total = torch.zeros_like(means)
+        for node, weight in zip((nodes + 1) / 2, weights / 2, strict=True):
+            total += float(weight) * slope(float(node) * means)
+        return total
+
+    return _by_gradient(network, texts, along)
+
+
+def _by_gradient(
+    network: AveragingNetwork, texts: Sequence[str], path: Callable[[Callable[[Tensor], Tensor], Tensor], Tensor]
+) -> list[Floats]:
+    read = _Read(network, texts)
+    layers = network.double_layers()
+    verdict = torch.from_numpy(read.log_probs.argmax(axis=1))[:, None]
+
+    def slope(means: Tensor) -> Tensor:
+        means = means.detach().requires_grad_(True)
+        odds = log_odds(layers.read(means)).gather(1, verdict).sum()
+        return torch.autograd.grad(odds, means)[0]
+
+    means = torch.from_numpy(read.sums / np.maximum(read.totals, 1)[:, None])
+    slopes = path(slope, means).numpy() / np.maximum(read.totals, 1)[:, None]
+    words = read.grams.words
+    owner = np.repeat(np.arange(len(texts)), words.lengths)
+    parts = np.zeros(len(owner))
+    for order, rows in enumerate(read.runs, start=1):
+        places = np.flatnonzero(rows >= 0)
+        each = read_parts(read, owner[places], rows[places], slopes) / order
+        for step in range(order):
+            parts += np.bincount(places + step, each, len(parts))
+    if len(read.inside):
+        holder = np.repeat(np.arange(len(owner)), np.diff(read.grams.edges))
+        places = np.flatnonzero(read.inside >= 0)
+        parts += np.bincount(
+            holder[places], read_parts(read, owner[holder[places]], read.inside[places], slopes), len(parts)
+        )
+    return np.split(parts, words.offsets[1:-1]) if len(texts) else []
+
+
+def read_parts(read: _Read, owner: Places, rows: NDArray[np.int32], slopes: Floats) -> Floats:
+    """v_f · slope for each occurrence of a feature; where it counts once a text, shared among its occurrences."""
+    parts = np.einsum("nd,nd->n", read.network.vectors.numpy()[rows].astype(np.float64), slopes[owner])
+    if read.config.distinct:
+        places = np.searchsorted(read.pairs, owner * read.features + rows)
+        parts /= read.bags.counts[places]
+    return parts

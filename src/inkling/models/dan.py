@@ -173,6 +173,17 @@ class AveragingNetwork:
         doubled = {name: value.double() for name, value in self.parameters().items()}
         return AveragingNetwork(self.config, self.labels, self.keys, doubled, self.temperature)
 
+    def double_layers(self) -> AveragingNetwork:
+        """The same with the layers alone in 64-bit arithmetic: enough to read means that are exact already."""
+        return self._with_double_layers
+
+    @cached_property
+    def _with_double_layers(self) -> AveragingNetwork:
+        layers = {name: value.double() for name, value in self.layers.items()}
+        return AveragingNetwork(
+            self.config, self.labels, self.keys, {"vectors": self.vectors, **layers}, self.temperature
+        )
+
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """All that a file must hold, but for the config and the labels."""
         found: dict[str, NDArray[np.generic]] = {name: value.numpy() for name, value in self.parameters().items()}

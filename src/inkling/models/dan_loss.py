@@ -34,6 +34,7 @@ Ints = NDArray[np.int64]
 
 # The bias counts in every text, a feature in few and only by its share: in this unit one step suits both.
 BIAS_UNIT = 0.05
+LEAST_SIZE = 0.01  # of mean naive Bayes scores: below it the words say nothing, and chance must not be blown up
 
 
 class Product:
@@ -120,7 +121,7 @@ class ScoreLoss:
             ratio = ratio[:, 1:]
         scores = (self.product.forward(ratio.contiguous()) * self.shrink)[self.weight > 0]
         size = float(scores.square().mean().sqrt())
-        return ratio.contiguous() * ((2 if self.columns == 1 else 1) / max(size, 1e-12))
+        return ratio.contiguous() * ((2 if self.columns == 1 else 1) / max(size, LEAST_SIZE))
 
     def start(self) -> Tensor:
         """u = m and the bias that gives the classes their shares."""

@@ -261,6 +261,7 @@ def _to_record(result: CellResult) -> dict[str, Any]:
         "held_out_accuracy": list(result.held_out_accuracy),
         "saturation": result.saturation,
         "right": base64.b64encode(result.right.tobytes()).decode(),
+        "right_chosen": base64.b64encode(result.right_chosen.tobytes()).decode(),
     }
 
 
@@ -270,6 +271,7 @@ def _from_record(record: Mapping[str, Any]) -> CellResult:
         tuple(record["test_accuracy"]),
         tuple(record["held_out_accuracy"]),
         np.frombuffer(base64.b64decode(record["right"]), np.uint8),
+        np.frombuffer(base64.b64decode(record["right_chosen"]), np.uint8),
         record["saturation"],
     )
 

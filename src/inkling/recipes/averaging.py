@@ -188,13 +188,14 @@ def fit_scores(
         chosen = min(choices, key=lambda choice: choice.nats)
         temperature = fit_temperature(best_logits, truth[held])
     else:
-        chosen = Choice(settings.strength or STRENGTHS[0], max(settings.trust, 0.0) or TRUSTS[0], math.nan, math.nan, 0)
+        trust = settings.trust if settings.trust >= 0 else TRUSTS[0]
+        chosen = Choice(settings.strength or STRENGTHS[0], trust, math.nan, math.nan, 0)
         temperature = 1.0
     steps = chosen.steps
     if best is None or settings.refit:
         on_progress(stages - 1, stages, "fitting all texts")
-        *best_pair, steps = fit(each, chosen.strength, chosen.trust)
-        best = (best_pair[0], best_pair[1])
+        loss, point, steps = fit(each, chosen.strength, chosen.trust)
+        best = (loss, point)
     network = AveragingNetwork(config, labels, table.keys, best[0].parameters(best[1]), temperature)
     on_progress(stages, stages, "done")
     return Fitted(network, _log_softmax(best_logits / temperature), tuple(choices), steps)
@@ -256,8 +257,8 @@ class Prepared:
         return float(-logs.gather(1, target[:, None]).sum()), float(len(target))
 
     def network(self, parameters: Parameters, temperature: float = 1.0) -> AveragingNetwork:
-        whole = {"vectors": parameters.get("vectors", self.objective.vectors)}
-        whole |= {name: value.detach() for name, value in parameters.items() if name != "vectors"}
+        # Detached, for Ctrl-C in the middle of a gradient leaves them attached, and what there is is saved then.
+        whole = {name: value.detach() for name, value in {"vectors": self.objective.vectors, **parameters}.items()}
         return AveragingNetwork(self.config, self.labels, self.table.keys, whole, temperature)
 
     def finish(self, parameters: Parameters, steps: int) -> Fitted:

@@ -254,14 +254,7 @@ def _read(config: LabelledConfig, say: Say) -> LabelledText:
         )
     if not config.files:
         raise UsageError("No texts were given: name a file with texts and labels, or a set such as data:imdb/train.")
-    how = TextConfig(
-        text_column=config.text_column,
-        encoding=config.encoding,
-        header=config.header,
-        format=config.format,
-        bad_rows=config.bad_rows,
-    )
-    corpus = open_corpus(config.files, how, label_column=config.label_column, need_label=True)
+    corpus = open_labelled(config)
     texts: list[str] = []
     codes, numbers, sources = array("q"), array("q"), array("i")
     known: dict[str, int] = {}
@@ -291,6 +284,17 @@ def _read(config: LabelledConfig, say: Say) -> LabelledText:
         _origin(config, corpus, tuple(names)),
         notes,
     )
+
+
+def open_labelled(config: LabelledConfig) -> Corpus:
+    how = TextConfig(
+        text_column=config.text_column,
+        encoding=config.encoding,
+        header=config.header,
+        format=config.format,
+        bad_rows=config.bad_rows,
+    )
+    return open_corpus(config.files, how, label_column=config.label_column, need_label=True)
 
 
 def _origin(config: LabelledConfig, corpus: Corpus, sources: tuple[str, ...]) -> Origin:

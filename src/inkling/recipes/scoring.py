@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +32,7 @@ from inkling.text.corpus import Corpus, Row
 EXAMPLES = 3
 BLOCK_CHARS = 1 << 19  # larger blocks are no faster, but take more memory
 OnBytes = Callable[[int], None]
+Kind = Any  # of a column: str, int, float or bool, a mapping of such for a record, a list of one for a list
 
 
 @dataclass(frozen=True)
@@ -84,14 +85,20 @@ class ResultFile:
         self.lines = path.with_name(f"{self.part.name}.jsonl") if path.suffix == ".parquet" else self.part
         self.file: IO[str] = self.lines.open("w", encoding="utf-8", newline="")
 
-    def close(self, columns: dict[str, type]) -> None:
-        """Puts the file in its place; `columns` are those of a Parquet file."""
+    def end(self, failure: type[BaseException] | None, columns: Mapping[str, Kind]) -> None:
+        """Puts the file in its place, unless something failed. `columns` are those of a Parquet file."""
+        try:
+            if failure is None:
+                self._place(columns)
+        finally:
+            self._discard()
+
+    def _place(self, columns: Mapping[str, Kind]) -> None:
         self.file.close()
         if self.lines != self.part:
             import polars
 
-            kinds = {str: polars.String, int: polars.Int64, float: polars.Float64}
-            schema = {name: kinds[kind] for name, kind in columns.items()}
+            schema = {name: _column_type(kind) for name, kind in columns.items()}
             if self.lines.stat().st_size:
                 polars.scan_ndjson(self.lines, schema=schema).sink_parquet(self.part)
             else:
@@ -100,10 +107,20 @@ class ResultFile:
             os.fsync(file.fileno())
         self.part.replace(self.path)
 
-    def discard(self) -> None:
+    def _discard(self) -> None:
         self.file.close()
         self.lines.unlink(missing_ok=True)
         self.part.unlink(missing_ok=True)
+
+
+def _column_type(kind: Kind) -> Any:
+    import polars
+
+    if isinstance(kind, Mapping):
+        return polars.Struct({name: _column_type(inner) for name, inner in kind.items()})
+    if isinstance(kind, list):
+        return polars.List(_column_type(kind[0]))
+    return {str: polars.String, int: polars.Int64, float: polars.Float64, bool: polars.Boolean}[kind]
 
 
 class ScoreWriter:
@@ -135,7 +152,7 @@ class ScoreWriter:
         counted = (scores.nats, scores.tokens, scores.unknown, scores.bytes, scores.bits_per_byte)
         columns: list[list[Any]] = [numbers, *(values.tolist() for values in counted)]
         if self.several_files:
-            quoted = _quoted if self.is_csv else json.dumps
+            quoted = quote_field if self.is_csv else json.dumps
             columns.insert(0, [quoted(row.source) for row in rows])
         self.file.write("".join([self.pattern % row for row in zip(*columns, strict=True)]))
 
@@ -143,11 +160,7 @@ class ScoreWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self.result is not None:
-            try:
-                if kind is None:
-                    self.result.close(self.columns)
-            finally:
-                self.result.discard()
+            self.result.end(kind, self.columns)
 
 
 # ------------------------------------------------------------------------------------------------ filtering
@@ -290,7 +303,7 @@ class RowWriter:
 
     def write(self, rows: Sequence[tuple[Row, float]]) -> None:
         if self.kind == ".csv":
-            lines = (f"{_quoted(row.text)},{_quoted(row.label or '')},{bits:.9g}\n" for row, bits in rows)
+            lines = (f"{quote_field(row.text)},{quote_field(row.label or '')},{bits:.9g}\n" for row, bits in rows)
             self.file.write("".join(lines))
         elif self.kind == ".txt":
             for row, _ in rows:
@@ -308,14 +321,10 @@ class RowWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            if kind is None:
-                self.result.close({"text": str, "label": str, "bits_per_byte": float})
-        finally:
-            self.result.discard()
+        self.result.end(kind, {"text": str, "label": str, "bits_per_byte": float})
 
 
-def _quoted(text: str) -> str:
+def quote_field(text: str) -> str:
     """A field of a CSV file. The csv module leaves a lone "\\r" without quotes, and readers end the row there."""
     return '"' + text.replace('"', '""') + '"'
 

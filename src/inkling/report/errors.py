@@ -426,14 +426,14 @@ def write_terminal(report: ErrorReport, file: IO[str] | None = None, most: int =
     if report.mistakes and colourful:
         for name, shades in (("the verdict", VERDICT_SHADES), ("the label given", LABEL_SHADES)):
             chips = zip(_ranges(levels), shades[1:], strict=True)
-            drawn = "  ".join(_coloured(text, shade) for text, shade in chips)
+            drawn = "  ".join(paint(text, shade) for text, shade in chips)
             terminal.write_safely(f"Nats for {name}: {drawn}\n", sys.stderr)
     for mistake in report.mistakes[:most]:
         case = mistake.case
         given, taken = report.labels[case.truth], report.labels[case.verdict]
         head = one_line(f"row {case.row}  {given} → {taken}  {percent(case.probability)}  {case.kind}")
-        lines = ["", _coloured(head, "1") if colourful else head, one_line(case.reason)]
-        lines.append(_terminal_text(mistake, levels, colourful))
+        lines = ["", paint(head, "1") if colourful else head, one_line(case.reason)]
+        lines.append(draw_in_line(mistake, levels, colourful))
         for name, sentence in (("decided by", mistake.decider), ("against it", mistake.opponent)):
             if sentence is not None:
                 words = one_line(_quoted(mistake, sentence))
@@ -444,7 +444,7 @@ def write_terminal(report: ErrorReport, file: IO[str] | None = None, most: int =
         terminal.notice(f"{left:,} more mistakes; --html shows more of them, --json all.")
 
 
-def _terminal_text(mistake: Mistake, levels: tuple[float, ...], colourful: bool) -> str:
+def draw_in_line(mistake: Mistake, levels: tuple[float, ...], colourful: bool) -> str:
     """An excerpt in one line; words coloured where that is wanted."""
     places = excerpt(mistake, TERMINAL_CHARS)
     parts: list[str] = []
@@ -455,7 +455,7 @@ def _terminal_text(mistake: Mistake, levels: tuple[float, ...], colourful: bool)
             shade = level(float(mistake.shares[word]), levels) if colourful else 0
             drawn.append(_flat(mistake.text[place:word_start]))
             text = one_line(mistake.text[word_start:word_end])
-            drawn.append(_coloured(text, VERDICT_SHADES[shade] if shade > 0 else LABEL_SHADES[-shade]))
+            drawn.append(paint(text, VERDICT_SHADES[shade] if shade > 0 else LABEL_SHADES[-shade]))
             place = word_end
         parts.append("".join([*drawn, _flat(mistake.text[place:end])]).strip())
     before = "… " if places[0][0] > 0 else ""
@@ -467,5 +467,5 @@ def _flat(text: str) -> str:
     return one_line(_BREAKS.sub(" ", text).replace("\n", " "))
 
 
-def _coloured(text: str, shade: str) -> str:
+def paint(text: str, shade: str) -> str:
     return f"\x1b[{shade}m{text}\x1b[0m" if shade and text else text

@@ -1,8 +1,9 @@
 """What an ablation shows: the effect of each choice, and which differences are real.
 
-The figure of a network is its test accuracy after the last epoch. Of a factor (depth, activation, word dropout, width,
-vectors) two levels are compared between networks that agree in everything else, seed included, and that are not one and
-the same network (without a hidden layer the activation has no say). Two questions are asked of the differences:
+The figure of a network is its test accuracy after the last epoch, as published; beside it stands that after the epoch
+which held-out text chose, for a last epoch may be a lucky or an unlucky one. Of a factor (depth, activation, word
+dropout, width, vectors) two levels are compared between networks that agree in everything else, seed included, and that
+are not one and the same network (without a hidden layer the activation has no say). Two questions are asked:
 
     over seeds   dₛ = mean over the matched networks of seed s;  t = d̄ / (sd / √S), Student with S − 1 degrees
                  would another set of trainings show it too?
@@ -39,7 +40,7 @@ from inkling.measure.paired import mcnemar
 from inkling.studies.averaging import Cell, CellResult, GridConfig
 
 Floats = NDArray[np.float64]
-Measure = Literal["accuracy", "fluctuation"]
+Measure = Literal["accuracy", "chosen", "fluctuation"]  # after the last epoch, after the chosen one, over epochs
 
 LEVEL = 0.05
 MOST_SENTENCES = 6  # of one factor: with more pairs only neighbours are spelled out
@@ -151,7 +152,9 @@ class Contrast:
             )
         if self.measure == "fluctuation":
             return f"{_capital(a)} fluctuates more than {b} from epoch to epoch, by {d.value:.2f} points ({within})."
-        return f"{_capital(a)} is better than {b} by {d.value:.2f} points ({within})."
+        verb = "are" if self.factor == "depth" and self.better > 1 else "is"
+        where = " at the epoch that held-out text chose" if self.measure == "chosen" else ""
+        return f"{_capital(a)} {verb} better than {b} by {d.value:.2f} points ({within}){where}."
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -249,21 +252,22 @@ class Ablation:
         if not pairs:
             return None
         seeds = sorted({first.cell.seed for first, _ in pairs})
-        value = _last if measure == "accuracy" else _fluctuation
+        value = VALUES[measure]
         differences = np.array(
             [np.mean([value(x) - value(y) for x, y in pairs if x.cell.seed == seed]) for seed in seeds]
         )
         p_texts = math.nan
-        if measure == "accuracy":
-            right = [
-                np.array([np.unpackbits(pair[side].right, count=self.test_texts) for pair in pairs], np.bool_)
-                for side in (0, 1)
-            ]
-            p_texts = texts_p(right[0], right[1])
+        if measure != "fluctuation":
+            p_texts = texts_p(*(self._right([pair[side] for pair in pairs], measure) for side in (0, 1)))
         if differences.mean() < 0:
             a, b, differences = b, a, -differences
         interval = over_seeds(differences)
         return Contrast(factor, measure, a, b, len(pairs), len(seeds), interval, seeds_p(differences), p_texts)
+
+    def _right(self, found: Sequence[CellResult], measure: Measure) -> NDArray[np.bool_]:
+        """Which test texts each network has right (K×T)."""
+        bits = np.array([result.right_chosen if measure == "chosen" else result.right for result in found])
+        return np.unpackbits(bits, axis=1, count=self.test_texts).astype(np.bool_)
 
     def contrasts(self, factor: str, measure: Measure = "accuracy") -> list[Contrast]:
         """All pairs of levels, corrected together."""
@@ -303,6 +307,10 @@ class Ablation:
         elif len(found) > MOST_SENTENCES:
             found = [contrast for contrast in found if contrast.real] or found[:1]
         return [contrast.sentence() for contrast in found]
+
+    def real_sentences(self, factor: str, measure: Measure) -> list[str]:
+        """The differences that are real, and no others."""
+        return [contrast.sentence() for contrast in self.contrasts(factor, measure) if contrast.real]
 
     @cached_property
     def chosen(self) -> tuple[Cell, Interval, Interval]:
@@ -378,9 +386,8 @@ class Ablation:
             names = (level_name(factor, c.better), level_name(factor, c.worse))
             p_values = map(_number, (c.p_seeds, c.p_texts, c.corrected_p))
             rows.append((*names, c.difference.value, *_bounds(c.difference), *p_values, c.real))
-        what = "accuracy" if measure == "accuracy" else "fluctuation"
         return Table(
-            f"Differences of {what} by {factor}",
+            f"Differences of {TITLES[measure]}, by {factor}",
             columns,
             tuple(rows),
             ("Between networks that agree in all else, seed included. Real: the larger p-value, corrected (Holm).",),
@@ -484,7 +491,7 @@ class Ablation:
         exhibits: list[Exhibit] = []
         for factor in self.varied:
             exhibits.append(self.effect_table(factor))
-            exhibits.append(Prose("\n\n".join(self.sentences(factor))))
+            exhibits.append(Prose("\n\n".join([*self.sentences(factor), *self.real_sentences(factor, "chosen")])))
         exhibits.append(Prose(self.verdict()))
         exhibits += [Prose(note) for note in self.notes]
         return Page(self.title, tuple(exhibits))
@@ -500,8 +507,10 @@ class Ablation:
         )
         exhibits: list[Exhibit] = [Prose("\n\n".join([opening, *self.notes, self.verdict()]))]
         for factor in self.varied:
-            exhibits.append(Prose("\n\n".join(self.sentences(factor)), f"What {factor} does"))
+            said = [*self.sentences(factor), *self.real_sentences(factor, "chosen")]
+            exhibits.append(Prose("\n\n".join(said), f"What {factor} does"))
             exhibits += [self.effect_table(factor), self.curves(factor), self.contrast_table(factor)]
+            exhibits.append(self.contrast_table(factor, "chosen"))
             if factor == "word dropout":
                 exhibits.append(self.dropout_chart())
             if factor == "activation" and math.isfinite(self.effects(factor)[0].fluctuation.value):
@@ -521,7 +530,12 @@ class Ablation:
             "test_texts": self.test_texts,
             "notes": list(self.notes),
             "effects": [_effect_json(e) for factor in self.varied for e in self.effects(factor)],
-            "contrasts": [c.to_json() for factor in self.varied for c in self.contrasts(factor)]
+            "contrasts": [
+                c.to_json()
+                for factor in self.varied
+                for measure in ("accuracy", "chosen")
+                for c in self.contrasts(factor, measure)
+            ]
             + [c.to_json() for c in self.contrasts("activation", "fluctuation") if "activation" in self.varied],
             "sentences": [s for factor in self.varied for s in self.sentences(factor)],
             "chosen": {**_cell_json(cell), "held_out": held_out.value, "test": _interval_json(test)},
@@ -555,8 +569,16 @@ def _last(result: CellResult) -> float:
     return 100 * result.test_accuracy[-1]
 
 
-def _fluctuation(result: CellResult) -> float:
-    return result.fluctuation
+VALUES: dict[Measure, Callable[[CellResult], float]] = {
+    "accuracy": _last,
+    "chosen": lambda result: 100 * result.chosen_accuracy,
+    "fluctuation": lambda result: result.fluctuation,
+}
+TITLES: dict[Measure, str] = {
+    "accuracy": "accuracy after the last epoch",
+    "chosen": "accuracy after the epoch that held-out text chose",
+    "fluctuation": "fluctuation",
+}
 
 
 def _capital(text: str) -> str:

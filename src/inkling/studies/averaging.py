@@ -179,12 +179,14 @@ class GridConfig:
 
 @dataclass(frozen=True, eq=False)
 class CellResult:
-    """Accuracies are shares, one after each epoch. `right` holds, after the last, one bit for each test text."""
+    """Accuracies are shares, one after each epoch. `right` holds one bit for each test text, after the last epoch;
+    `right_chosen` the same after the epoch that held-out text chose."""
 
     cell: Cell
     test_accuracy: tuple[float, ...]
     held_out_accuracy: tuple[float, ...]
     right: NDArray[np.uint8]  # packed
+    right_chosen: NDArray[np.uint8]
     saturation: float | None  # of sigmoid units, over units and training texts, at the end
 
     @property
@@ -348,22 +350,28 @@ class _Training:
         )
         self.curves: list[list[Tensor]] = [[], []]
         self.right = torch.empty(0)
+        self.right_chosen = torch.empty(0)
 
     def epoch(self, inputs: Tensor, truth: Tensor) -> None:
         batch = self.group.config.batch
         with torch.inference_mode():
             for x, y in zip(torch.split(inputs, batch, 1), torch.split(truth, batch, 1), strict=True):
                 self.stack.step(x if self.inputs is None else x[self.inputs], y)
-            for curve, (texts, truth) in zip(self.curves, self.group.judged, strict=True):
-                self.right = self.stack.predict(texts) == truth
+            for curve, (texts, labels) in zip(self.curves, self.group.judged, strict=True):
+                self.right = self.stack.predict(texts) == labels
                 curve.append(self.right.double().mean(1))
+        held_out = torch.stack(self.curves[0])
+        is_best = held_out.argmax(0) == len(held_out) - 1  # the first of equals stays
+        if len(held_out) == 1:
+            self.right_chosen = self.right.clone()
+        self.right_chosen[is_best] = self.right[is_best]
 
     def results(self) -> list[CellResult]:
         with torch.inference_mode():
             saturation = self.stack.saturation(self.group.plain, SATURATED_SLOPE)
         held_out, test = (torch.stack(curve, 1).tolist() for curve in self.curves)
-        bits = np.packbits(self.right.numpy(), axis=1)
+        bits, chosen_bits = (np.packbits(right.numpy(), axis=1) for right in (self.right, self.right_chosen))
         return [
-            CellResult(cell, tuple(test[i]), tuple(held_out[i]), bits[i], saturation[i])
+            CellResult(cell, tuple(test[i]), tuple(held_out[i]), bits[i], chosen_bits[i], saturation[i])
             for i, cell in enumerate(self.cells)
         ]

@@ -61,7 +61,11 @@ class Grams:
 
 
 def find_grams(texts: Sequence[str], config: GramConfig) -> Grams:
-    words = find_words(texts)
+    return grams_of(texts, find_words(texts), config)
+
+
+def grams_of(texts: Sequence[str], words: Words, config: GramConfig) -> Grams:
+    """The features of texts in which only `words` are read."""
     runs = tuple(_keys(values, order, config.bits, fits) for order, values, fits in _runs(words, config.words))
     inside, edges = _inside(texts, words, config)
     return Grams(words, runs, inside, edges)

@@ -13,7 +13,7 @@ The hash of a word is that of its letters alone, so equal words have equal hashe
     h(w) = mix(Σᵢ r(wᵢ) Bⁱ)   mod 2⁶⁴,  r a scattering of code points, B odd
 
 which for all words is one cumulative sum: (S[end] − S[start]) · B^(−start). Two of a million different words share a
-hash with probability 3·10⁻⁸. Places are in characters of the text as given, so that a word can be shown where it stands.
+hash with probability 3·10⁻⁸. Places are in characters of the text as given, so that a word is shown where it stands.
 
 Left out: stemming, and lower-casing that changes the length of a text (İ → i̇): such a text is lower-cased letter by
 letter, and a letter that would grow stays as it is.
@@ -121,7 +121,7 @@ def letter_sums(texts: Sequence[str], words: Words) -> tuple[Hashes, Hashes, Pla
         parts += [
             lower[i:j] for i, j in zip(words.starts[low:high].tolist(), words.ends[low:high].tolist(), strict=True)
         ]
-    letters = "".join(parts)
+    letters = "".join(parts).replace("’", chr(_APOSTROPHE))  # one and the same, as where words are cut
     codes = np.frombuffer(letters.encode("utf-32-le", "surrogatepass"), "<u4")
     up, down = _powers(len(codes) + 1)
     sums = np.zeros(len(codes) + 1, np.uint64)

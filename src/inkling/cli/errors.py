@@ -1,0 +1,154 @@
+"""`inkling errors`: where a classifier errs, and why."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from inkling.cli.options import (
+    BadRows,
+    Encoding,
+    Format,
+    Header,
+    Json,
+    LabelColumn,
+    RunArgument,
+    TextColumn,
+    check_bad_rows,
+    check_seed,
+    print_json,
+)
+
+if TYPE_CHECKING:
+    from inkling.explain.errors import Faithfulness
+    from inkling.models.dan import AveragingNetwork
+
+FAITHFULNESS_TEXTS = 200
+
+
+def errors(
+    run: RunArgument,
+    on: Annotated[str, typer.Option(help="Texts with labels to judge by: a file, a folder, - or data:NAME.")],
+    html: Annotated[str | None, typer.Option(help="Write a page with the coloured texts here.")] = None,
+    most: Annotated[int, typer.Option(help="Mistakes to keep with their texts, most confident first.")] = 50,
+    faithfulness: Annotated[
+        bool,
+        typer.Option(
+            "--faithfulness/--no-faithfulness",
+            help=f"Measure whether the words shown matter: take them out of {FAITHFULNESS_TEXTS} texts.",
+        ),
+    ] = False,
+    overlap: Annotated[
+        bool | None,
+        typer.Option(
+            "--overlap/--no-overlap",
+            help="Look for the texts in the training text. [default: unless it is over 200 MB]",
+        ),
+    ] = None,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    encoding: Encoding = None,
+    header: Header = None,
+    format: Format = None,
+    bad_rows: BadRows = None,
+    seed: Annotated[int, typer.Option(help="Of random deletions.")] = 0,
+    json: Json = False,
+) -> None:
+    """Show the mistakes of a classifier: classes, the most confident errors with their words, reasons, groups.
+
+    \b
+    Examples:
+      inkling errors runs/dan-reviews --on test.csv
+      inkling errors runs/dan-reviews --on test.csv --html mistakes.html --faithfulness
+      inkling errors runs/dan-reviews --on test.csv --json > mistakes.json
+    """
+    from inkling.errors import UsageError
+    from inkling.explain.errors import diagnose
+    from inkling.explain.words import Explanation, explain
+    from inkling.recipes.classification import Trainings
+    from inkling.recipes.labelled import LabelledConfig, read_for
+    from inkling.report.errors import write, write_terminal
+    from inkling.report.terminal import notice, print_table, progress
+    from inkling.runs.loading import load_classifier
+    from inkling.runs.run import Run
+
+    check_seed(seed)
+    if most < 1:
+        raise UsageError(f"--most is {most}; give a whole number from 1.")
+    config = LabelledConfig(
+        files=(on,),
+        text_column=text_column,
+        label_column=label_column,
+        encoding=encoding,
+        header=header,
+        format=format,
+        bad_rows=check_bad_rows(bad_rows),
+        seed=seed,
+    )
+    opened = Run.open(run)
+    network = load_classifier(opened)
+    text = read_for(network.labels, config, notice)
+    notes = list(text.notes)
+    name, text_name = opened.path.absolute().name, "standard input" if on == "-" else Path(on).name or on
+    numbers = text.number.tolist()
+    if len(text.origin.sources) > 1:
+        numbers = list(range(1, len(text) + 1))
+        notes.append(f"{text_name} has several files: rows are numbered through all of them, as they were read.")
+        notice(notes[-1])
+    log_probs = network.log_probs(text.texts).numpy()
+    known = Trainings(overlap).acquaint(name, opened, text_name, text)
+    for sentence in known.sentences(log_probs.argmax(axis=1) == text.truth):
+        notes.append(sentence)
+        notice(sentence)
+
+    with progress(None, "Explaining", "texts") as bar:
+        done = 0
+
+        def explained(places: list[int]) -> list[Explanation]:
+            nonlocal done
+            done += len(places)
+            bar.update(done)
+            return explain(network, [text.texts[place] for place in places])
+
+        report = diagnose(
+            network.labels,
+            text.truth,
+            log_probs,
+            lambda places: explained(list(places)),
+            rows=numbers,
+            most=most,
+            name=name,
+            text_name=text_name,
+        )
+    measured = _measure_faithfulness(network, text.texts, seed) if faithfulness else None
+    if html is not None:
+        write(report, Path(html), measured)
+        notice(f"Wrote {html}.")
+    if json:
+        faithful = measured.to_json() if measured else None
+        print_json({**report.to_json(), **known.to_json(), "notes": notes, "faithfulness": faithful})
+        return
+    write_terminal(report)
+    if measured is not None:
+        sys.stdout.write("\n")
+        print_table(measured.table())
+
+
+def _measure_faithfulness(network: AveragingNetwork, texts: list[str], seed: int) -> Faithfulness:
+    """Deletion curves on texts evenly spaced among those given."""
+    import numpy as np
+
+    from inkling.explain.errors import FRACTIONS, deletion_curve
+    from inkling.explain.words import explain, gradient_times_input
+
+    chosen = texts[:: -(-len(texts) // FAITHFULNESS_TEXTS)]
+    return deletion_curve(
+        lambda some: network.log_probs(some).numpy(),
+        explain(network, chosen, sentences=False),
+        FRACTIONS,
+        np.random.default_rng(seed),
+        {"gradient × input": gradient_times_input(network, chosen)},
+    )
