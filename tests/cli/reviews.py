@@ -27,7 +27,8 @@ def reviews(seed: int, count: int) -> list[Review]:
         if i % 6 > 4 or i % 12 == 4:
             loud = []
         words = generator.permutation([*loud, *generator.choice(PLAIN, 7)]).tolist()
-        found.append((f"{' '.join(words[:5])}. {' '.join(words[5:])} {i}.".capitalize(), ("neg", "pos")[good]))
+        name = "".join("abcdefghij"[int(digit)] for digit in str(1000 * seed + i))  # a word that no other text has
+        found.append((f"{' '.join(words[:5])}. {' '.join(words[5:])} {name}.".capitalize(), ("neg", "pos")[good]))
     return found
 
 

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from reviews import make_lab, reviews, write_csv
 
 from inkling.cli.app import main
+from inkling.runs.loading import load_classifier
 from inkling.text.grammar import grammar_text
 
 
@@ -96,3 +98,69 @@ def test_a_page_is_written_when_asked_for(here: Path, tmp_path: Path, capsys: py
     assert "order3" in written
     assert main(["evaluate", "order2", "--on", "fresh.txt", "--html", str(tmp_path / "no" / "x.html")]) == 1
     assert "cannot be written" in capsys.readouterr().err
+
+
+# ------------------------------------------------------------------------------------------ classifiers
+
+
+@pytest.fixture(scope="module")
+def classifiers(lab: Path) -> Path:
+    make_lab(lab)
+    arguments = ["train", "dan", str(lab / "train.csv"), "--words", "2", "--out", str(lab / "pairs")]
+    assert main(arguments) == 0
+    return lab
+
+
+def test_a_classifier_is_measured_by_its_verdicts(
+    classifiers: Path, here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = as_json(capsys, "run", "--on", "test.csv")
+    assert set(found) == {"rows", "comparisons", "notes", "sentences"}
+    [row] = found["rows"]
+    texts, labels = zip(*reviews(2, 300), strict=True)
+    said = load_classifier(here / "run").predict(texts)
+    right = sum(verdict == label for verdict, label in zip(said, labels, strict=True))
+    assert (row["right"], row["rows"]) == (right, 300)
+    assert row["accuracy"]["low"] < row["accuracy"]["value"] == right / 300 < row["accuracy"]["high"]
+    assert {score["label"]: score["support"] for score in row["classes"]} == {"neg": 150, "pos": 150}
+    assert row["overlap"]["count"] == 0
+    page = tmp_path / "classifier.html"
+    assert main(["evaluate", "run", "--on", "test.csv", "--html", str(page)]) == 0
+    printed = capsys.readouterr().out
+    for part in ("macro-F1", "Classes of test.csv", "Confusion", "What can be said", f"{right / 3:.1f} % of 300 texts"):
+        assert part in printed
+    assert page.read_text(encoding="utf-8").count("<svg") == 2  # calibration, and what saying 'unsure' buys
+
+
+def test_classifiers_are_compared_and_the_columns_can_be_named(
+    classifiers: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [(label, text, "x") for text, label in reviews(2, 120)]
+    write_csv(here / "columns.csv", rows, ("verdict", "said", "label"))
+    columns = ("--text-column", "said", "--label-column", "verdict")
+    found = as_json(capsys, "run", "pairs", "--on", "columns.csv", *columns)
+    assert [row["rows"] for row in found["rows"]] == [120, 120]
+    assert len(found["comparisons"]) == 1
+    assert main(["evaluate", "run", "pairs", "--on", "columns.csv", *columns]) == 0
+    printed = capsys.readouterr().out
+    assert "columns.csv (120 texts), best first" in printed
+    assert "Differences of accuracy on columns.csv" in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["run", "order2"], "run is a classifier and order2 a language model, which no measure has in common; give"),
+        (["run", "--normalise", "lower"], "--normalise is for language models"),
+        (["order2", "--label-column", "label"], "--label-column is for classifiers, and order2 is a language model"),
+        (["run", "--bad-rows", "maybe"], "--bad-rows is 'maybe'; give stop or skip."),
+    ],
+)
+def test_what_suits_one_kind_of_model_only_is_refused_for_the_other(
+    arguments: list[str], sentence: str, classifiers: Path, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["evaluate", *arguments, "--on", "test.csv"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert sentence in printed.err
+    assert printed.err.count("\n") == 1

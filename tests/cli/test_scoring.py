@@ -22,6 +22,7 @@ from inkling.models.contracts import LanguageModel
 from inkling.recipes import scoring
 from inkling.recipes.data import open_corpus
 from inkling.recipes.scoring import RowScores, filter_corpus, score_rows
+from inkling.runs.loading import load_language_model
 from inkling.text.corpus import Corpus
 from inkling.text.grammar import grammar_text
 
@@ -49,7 +50,7 @@ def run(folder: Path) -> str:
 
 @pytest.fixture
 def model(folder: Path) -> LanguageModel[Any]:
-    return inkling.load(folder / "run")
+    return load_language_model(folder / "run")
 
 
 def read_scores(path: Path) -> list[dict[str, Any]]:

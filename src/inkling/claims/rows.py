@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inkling.claims import averaging, bigram, gradients, perplexity, recurrent, tokens
+from inkling.claims import averaging, bigram, gradients, mistakes, perplexity, recurrent, tokens
 from inkling.claims.ledger import Claim
 
 CLAIMS: tuple[Claim, ...] = (
@@ -12,4 +12,5 @@ CLAIMS: tuple[Claim, ...] = (
     *tokens.CLAIMS,
     *perplexity.CLAIMS,
     *averaging.CLAIMS,
+    *mistakes.CLAIMS,
 )

@@ -152,14 +152,14 @@ class _Read:
         self.pairs = owner * self.features + self.bags.rows  # ascending
         weights = np.ones(len(owner)) if self.config.distinct else self.bags.counts.astype(np.float64)
         self.sums = self._sum(owner, self.bags.rows, weights, len(texts))
-        self.totals = np.bincount(owner, weights, len(texts))
+        self.totals: Floats = np.bincount(owner, weights, len(texts)).astype(np.float64)
         self.log_probs, self.odds = self._read(self.sums, self.totals)
 
     def effects(self, first: Places, last: Places, owner: Places) -> Floats:
         """Log-odds with the words from `first` to before `last` less those without them, for texts `owner`."""
         spans, rows, changes = self._changes(first, last, owner)
         sums = self.sums[owner] + self._sum(spans, rows, changes, len(first))
-        totals = self.totals[owner] + np.bincount(spans, changes, len(first))
+        totals: Floats = self.totals[owner] + np.bincount(spans, changes, len(first)).astype(np.float64)
         _, odds = self._read(sums, totals)
         return self.odds[owner] - odds
 
@@ -264,8 +264,8 @@ def gradient_times_input(network: AveragingNetwork, texts: Sequence[str]) -> lis
 def integrated_gradients(
     network: AveragingNetwork, texts: Sequence[str], steps: int = INTEGRATION_STEPS
 ) -> list[Floats]:
-    """The same by the slope on the way from the zero mean, by Gauss–Legendre quadrature with `steps` points. The parts of
-    all features add up to the log-odds of the verdict less those of an empty text."""
+    """The same by the slope on the way from the zero mean, by Gauss–Legendre quadrature with `steps` points. The parts
+    of all features add up to the log-odds of the verdict less those of an empty text."""
     nodes, weights = np.polynomial.legendre.leggauss(steps)
 
     def along(slope: Callable[[Tensor], Tensor], means: Tensor) -> Tensor:
@@ -310,7 +310,7 @@ def _by_gradient(
 
 def read_parts(read: _Read, owner: Places, rows: NDArray[np.int32], slopes: Floats) -> Floats:
     """v_f · slope for each occurrence of a feature; where it counts once a text, shared among its occurrences."""
-    parts = np.einsum("nd,nd->n", read.network.vectors.numpy()[rows].astype(np.float64), slopes[owner])
+    parts: Floats = np.einsum("nd,nd->n", read.network.vectors.numpy()[rows].astype(np.float64), slopes[owner])
     if read.config.distinct:
         places = np.searchsorted(read.pairs, owner * read.features + rows)
         parts /= read.bags.counts[places]

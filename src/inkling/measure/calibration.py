@@ -49,8 +49,8 @@ CURVE = tuple(percent / 100 for percent in range(5, 101))
 def fit_temperature(logits: ArrayLike, truth: ArrayLike) -> float:
     """The T for which softmax(logits / T) gives the held-out `truth` the fewest nats, from 0.05 to 20.
 
-    As in Platt (1999), each label is believed only n + 1 times in n + 2: a few texts that all came out right do not make
-    a model certain.
+    As in Platt (1999), each label is believed only n + 1 times in n + 2: a few texts that all came out right do not
+    make a model certain.
     """
     z = np.asarray(logits, dtype=np.float64)
     found = check_truth(truth, z, "scores")

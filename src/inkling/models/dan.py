@@ -17,6 +17,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -91,7 +92,7 @@ def random_layers(config: DANConfig, classes: int, generator: np.random.Generato
     if not config.dimension:
         return {"bias": torch.zeros(classes)}
     sizes = [config.dimension, *[config.width] * config.depth, classes]
-    for i, (fan_in, fan_out) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
+    for i, (fan_in, fan_out) in enumerate(pairwise(sizes)):
         name = f"layers.{i}" if i < config.depth else "out"
         scale = math.sqrt((2 if i < config.depth else 1) / fan_in)
         values = generator.standard_normal((fan_in, fan_out), dtype=np.float32) * np.float32(scale)

@@ -175,7 +175,7 @@ class ScoreLoss:
 
 @dataclass
 class NetworkLoss:
-    """The objective of training/loop.py. A batch is an array of places of texts; the same step draws the same dropout."""
+    """The objective of training/loop.py. A batch is an array of texts; a step always draws the same dropout."""
 
     config: DANConfig
     parameters: dict[str, Tensor]  # that learn; `vectors` among them if they do
@@ -201,9 +201,8 @@ class NetworkLoss:
         weights = torch.ones(len(batch)) if self.class_weights is None else self.class_weights[target]
         nats = (functional.cross_entropy(scores, target, reduction="none") * weights).sum()
         total = float(weights.sum())
-        penalty = sum(
-            (value.square().sum() for name, value in self.parameters.items() if name.endswith(".W")), torch.zeros(())
-        )
+        weighed = [value.square().sum() for name, value in self.parameters.items() if name.endswith(".W")]
+        penalty = torch.stack(weighed).sum() if weighed else torch.zeros(())
         (nats + self.weight_decay / 2 * total * penalty).backward()  # type: ignore[no-untyped-call]
         for value in self.parameters.values():
             value.requires_grad_(False)

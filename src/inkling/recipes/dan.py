@@ -180,7 +180,7 @@ class Material:
 def train_dan(
     recipe: DANRecipe, out: Path, say: Say = lambda _: None, on_progress: OnProgress = lambda done, total, what: None
 ) -> Iterator[tuple[Run, Step]]:
-    """Makes the run `out`. Scores are fitted in one go, and `on_progress` follows; a network yields after every step."""
+    """Makes the run `out`. Scores are fitted in one go, with `on_progress`; a network yields after every step."""
     if out.exists():
         raise UsageError(f"{out} exists already; name another with --out, or remove it with `inkling runs rm`.")
     if recipe.is_published and not recipe.vectors:

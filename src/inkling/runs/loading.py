@@ -27,8 +27,11 @@ from inkling.text.tokens import Tokeniser
 LanguageModelRun = Bigram | NGram | GRU
 
 
-def load(path: Path | str | Run) -> LanguageModelRun | AveragingNetwork:
-    """The model of a run, finished or not (then: its newest checkpoint), ready to score and sample, or to classify."""
+def load(path: Path | str | Run) -> Any:
+    """The model of a run, finished or not (then: its newest checkpoint), ready to score and sample, or to classify.
+
+    Which it is shows only when the run is opened; who needs one kind asks for it by the names below.
+    """
     run = path if isinstance(path, Run) else Run.open(path)
     return load_classifier(run) if run.kind == "dan" else load_language_model(run)
 

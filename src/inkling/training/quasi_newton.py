@@ -4,8 +4,8 @@ L-BFGS (Nocedal 1980): the direction is −H g, where H follows from the last `m
 by the two loops of Liu and Nocedal (1989), and H₀ = sᵀy / yᵀy. The step is 1, halved until the value has fallen by a
 ten-thousandth of what the slope promises (Armijo). A pair without positive curvature is not remembered.
 
-Left out: the curvature condition of Wolfe. On convex functions pairs always curve upwards, and nothing else is minimised
-here.
+Left out: the curvature condition of Wolfe. On convex functions pairs always curve upwards, and nothing else is brought
+down here.
 """
 
 from __future__ import annotations

@@ -1,0 +1,146 @@
+"""`inkling errors`: every mistake counted and reasoned, what was seen before said, faithfulness when asked for."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from driver import Cli
+from reviews import make_lab, reviews, write_csv
+
+from inkling.runs.loading import load_classifier
+
+TEST = reviews(2, 300)
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_lab(tmp_path_factory.mktemp("errors"))
+
+
+@pytest.fixture
+def errors(lab: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
+    monkeypatch.chdir(lab)
+    return Cli(capsys, "errors", "run")
+
+
+def test_every_mistake_is_there_with_its_row_most_confident_first(errors: Cli, lab: Path) -> None:
+    found = errors.json("--on", "test.csv", "--most", "3")
+    network = load_classifier(lab / "run")
+    log_probs = network.log_probs([text for text, _ in TEST]).numpy()
+    wrong = [i for i, (_, label) in enumerate(TEST) if network.labels[log_probs[i].argmax()] != label]
+    assert len(wrong) > 3
+    assert sorted(case["row"] for case in found["mistakes"]) == [i + 1 for i in wrong]
+    assert (found["text_count"], found["mistake_count"]) == (300, len(wrong))
+    sure = [case["probability"] for case in found["mistakes"]]
+    assert sure == sorted(sure, reverse=True)
+    assert sure[0] == pytest.approx(float(np.exp(log_probs[wrong].max())), rel=1e-5)
+    assert [case["row"] for case in found["most_confident"]] == [case["row"] for case in found["mistakes"][:3]]
+    for case in found["most_confident"]:
+        assert case["text"] == TEST[case["row"] - 1][0]
+        assert case["label"] == TEST[case["row"] - 1][1] != case["verdict"]
+        assert math.fsum(word["share_nats"] for word in case["words"]) == pytest.approx(case["margin_nats"], abs=1e-4)
+    assert sum(found["reasons"].values()) == len(wrong)
+    assert found["report"]["right"] == 300 - len(wrong)
+    assert found["faithfulness"] is None
+
+
+def test_the_terminal_gets_classes_reasons_and_the_worst_mistakes(errors: Cli) -> None:
+    printed = errors("--on", "test.csv")
+    for part in ("run is wrong on", "Classes of test.csv", "Confusion", "Why the mistakes happen", "\nrow "):
+        assert part in printed
+    assert "No row of test.csv stands in the training text of run (train.csv)." in errors.notes
+    assert "Faithfulness" not in printed
+
+
+def test_rows_that_were_trained_on_are_counted(errors: Cli, tmp_path: Path) -> None:
+    seen = [(f" {text.upper()}", label) for text, label in reviews(1, 5)]
+    path = write_csv(tmp_path / "mixed.csv", [*TEST[:50], *seen])
+    found = errors.json("--on", path)
+    assert found["overlap"]["count"] == 5
+    assert any(
+        note.startswith("5 of 55 rows of mixed.csv stand in the training text of run") for note in found["notes"]
+    )
+    assert errors.json("--on", path, "--no-overlap")["overlap"] is None
+    errors("--on", "train.csv")
+    assert "run was trained on train.csv itself, so the figures there flatter it." in errors.notes
+
+
+def test_faithfulness_is_measured_against_gradients_and_chance(errors: Cli, tmp_path: Path) -> None:
+    page = tmp_path / "errors.html"
+    found = errors.json("--on", "test.csv", "--faithfulness", "--html", str(page))["faithfulness"]
+    assert found["text_count"] == 150  # 300 texts, evenly spaced, at most 200
+    curves = {curve["order"]: curve for curve in found["curves"]}
+    assert set(curves) == {"exact effect", "gradient × input", "random"}
+    starts = {curve["log_odds"][0] for curve in curves.values()}
+    assert len(starts) == 1
+    assert curves["random"]["above"]["low"] > 0
+    assert curves["exact effect"]["log_odds"][-1] < starts.pop()
+    assert "Faithfulness" in page.read_text(encoding="utf-8")
+    assert errors.json("--on", "test.csv", "--faithfulness")["faithfulness"] == found  # the same seed, the same chance
+    assert "gradient × input" in errors("--on", "test.csv", "--faithfulness").split("Faithfulness of the effects")[1]
+
+
+def test_a_page_is_written_and_nothing_in_it_is_raw(errors: Cli, tmp_path: Path) -> None:
+    odd = [("<script>alert(1)</script> dull \x1b[2J awful \u202e film", "pos")]
+    path = write_csv(tmp_path / "odd.csv", [*TEST[:20], *odd])
+    printed = errors("--on", path, "--html", str(tmp_path / "e.html"))
+    written = (tmp_path / "e.html").read_text(encoding="utf-8")
+    assert "<script" not in written
+    assert "\x1b" not in written + printed
+    assert "\u202e" not in written + printed
+    assert f"Wrote {tmp_path / 'e.html'}." in errors.notes
+
+
+def test_rows_that_cannot_be_used_are_reported_and_numbers_stay_those_of_the_file(errors: Cli, tmp_path: Path) -> None:
+    path = write_csv(
+        tmp_path / "gaps.csv", [("no label", ""), ("other", "maybe"), ("dull awful bleak", "pos"), *TEST[:9]]
+    )
+    found = errors.json("--on", path)
+    assert found["mistakes"][0]["row"] == 3
+    assert found["text_count"] == 10
+    assert any("12 rows read: 11 used, 1 left out" in note for note in found["notes"])
+    assert any("'maybe' 1" in note for note in found["notes"])
+
+
+def test_several_files_are_numbered_through_and_that_is_said(errors: Cli, tmp_path: Path) -> None:
+    folder = tmp_path / "both"
+    folder.mkdir()
+    write_csv(folder / "a.csv", TEST[:10])
+    write_csv(folder / "b.csv", [("dull awful bleak", "pos")])
+    found = errors.json("--on", str(folder))
+    assert 11 in [case["row"] for case in found["mistakes"]]
+    assert any("rows are numbered through all of them" in note for note in found["notes"])
+
+
+def test_a_text_without_mistakes(errors: Cli, tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "easy.csv", [("superb lovely witty", "pos"), ("dull awful bleak", "neg")])
+    assert errors("--on", path, "--html", str(tmp_path / "e.html")).startswith("run makes no mistake on the 2 texts")
+    assert json.loads(errors("--on", path, "--json"))["mistake_count"] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["--on", "test.csv", "--most", "0"], 2, "--most is 0; give a whole number from 1."),
+        (["--on", "test.csv", "--seed", "-1"], 2, "--seed is -1; give a whole number from 0 to 4294967295."),
+        (["--on", "gone.csv"], 1, "gone.csv does not exist"),
+        (["--on", "plain.txt"], 1, "plain.txt is plain text and has no labels where each row needs one"),
+        (["--on", "strange.csv"], 1, "strange.csv has no row with a label that the model knows"),
+        (["--on", "test.csv", "--text-column", "label", "--label-column", "label"], 2, "both name 'label'"),
+        (["--on", "test.csv", "--html", "no/e.html"], 1, "The page cannot be written to no/e.html"),
+    ],
+)
+def test_a_wrong_call_is_answered_in_one_sentence(
+    arguments: list[str], code: int, sentence: str, errors: Cli, lab: Path
+) -> None:
+    (lab / "plain.txt").write_text("superb\n", encoding="utf-8")
+    write_csv(lab / "strange.csv", [("superb", "5"), ("dull", "1")])
+    assert errors(*arguments, code=code) == ""
+    last = errors.notes.splitlines()[-1]
+    assert last.startswith("inkling: ")
+    assert sentence in last
+    assert errors.notes.count("inkling: ") == 1
