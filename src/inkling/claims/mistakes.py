@@ -24,7 +24,7 @@ from inkling.claims.ledger import Claim, Context, Finding, Verdict
 from inkling.explain.errors import judge_mistake
 from inkling.explain.words import Explanation, effects_of, explain
 from inkling.figures import Cell, Column, Exhibit, Table
-from inkling.measure.intervals import Interval, judge_means
+from inkling.measure.intervals import Interval
 from inkling.models.dan import AveragingNetwork, DANConfig
 from inkling.recipes.averaging import (
     NetworkSettings,
@@ -35,6 +35,7 @@ from inkling.recipes.averaging import (
     prepare_network,
 )
 from inkling.recipes.labelled import LabelledConfig, LabelledText, read_labelled, split
+from inkling.studies.ablation import over_seeds
 from inkling.text.corpus import Corpus
 from inkling.text.vectors import load_vectors
 from inkling.text.words import find_words
@@ -150,7 +151,7 @@ def judge(networks: Networks, cases: list[Case], phrases: list[Phrase]) -> Findi
     )  # fmt: skip
     ordered = [phrase for i in range(len(cases)) for phrase in phrases if phrase.case == i]
     explained = [explain(network, texts) for network in everyone]
-    intervals = [_over_seeds(effects[:-1, i]) for i in range(len(ordered))]
+    intervals = [over_seeds(effects[:-1, i]) for i in range(len(ordered))]
     guilty = [interval.low > 0 for interval in intervals]
     innocent = [interval.high < 0 for interval in intervals]
     verdict: Verdict = "holds" if all(guilty) else "holds if" if any(guilty) else "fails"
@@ -160,17 +161,12 @@ def judge(networks: Networks, cases: list[Case], phrases: list[Phrase]) -> Findi
     measured = (
         f"misread by the published network with 100-d vectors: "
         f"{', '.join(f'{case.name} {count} of {SEEDS} seeds' for case, count in zip(cases, wrong, strict=True))}; "
-        f"by ours {sum(ours_wrong)} of {len(cases)}. Pushed towards the wrong verdict: {_listed(names, guilty)}; away from "
-        f"it: {_listed(names, innocent)}"
+        f"by ours {sum(ours_wrong)} of {len(cases)}. Pushed towards the wrong verdict: {_listed(names, guilty)}; away "
+        f"from it: {_listed(names, innocent)}"
     )
     figures = {f"{phrase.words} (nats)": interval.value for phrase, interval in zip(ordered, intervals, strict=True)}
     table = _phrase_table(cases, ordered, intervals, effects[-1], explained[-1])
     return Finding(measured, verdict, figures, (table, _case_table(cases, explained, wrong)))
-
-
-def _over_seeds(values: NDArray[np.float64]) -> Interval:
-    low, high, _ = judge_means(values[None, :], np.random.default_rng(0), 2000, 0.95)
-    return Interval(float(values.mean()), float(low[0]), float(high[0]))
 
 
 def _listed(names: list[str], chosen: list[bool]) -> str:
@@ -226,8 +222,8 @@ def _case_table(cases: list[Case], explained: list[list[Explanation]], wrong: li
 CLAIMS = (
     Claim(
         "D5",
-        "Misread reviews, each with an explanation: scattered words outweigh the judgement as a whole, in both directions.",
-        "Tuscany, marginally better movie, sometimes enjoyable, finest speaking voices, chick flick, one scene I did enjoy",
+        "Misread reviews, each with an explanation: scattered words outweigh the judgement as a whole, both ways.",
+        "misled by " + ", ".join(PHRASES),
         misread,
     ),
 )
