@@ -19,7 +19,7 @@ from inkling.explain.words import (
     log_odds,
 )
 from inkling.models.bags import Bags, bag, collect
-from inkling.models.dan import AveragingNetwork, DANConfig, average, random_layers
+from inkling.models.dan import AveragingNetwork, DANConfig, average, random_layers, read_average
 from inkling.text.grams import grams_of
 from inkling.text.words import Words, find_words
 
@@ -186,3 +186,26 @@ def test_captum_integrates_to_the_same_parts() -> None:
     mine = integrated_gradients(model, texts, steps=50)[0]
     np.testing.assert_allclose(mine[known], parts.sum(dim=2)[0].detach().numpy(), atol=1e-6)
     assert np.abs(mine[np.setdiff1d(np.arange(len(rows)), known)]).max(initial=0.0) == 0.0
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_the_parts_of_the_words_add_up_to_the_scores(config: DANConfig) -> None:
+    texts = ["good film . the plot was very very dull", "not bad !", ""]
+    model = network(config, texts, seed=2)
+    double = model.double()
+    empty = torch.zeros(1, model.vectors.shape[1], dtype=torch.float64)
+    nothing = read_average(empty, double.layers, config)[0].numpy() / model.temperature
+    for text, found in zip(texts, explain(model, texts), strict=True):
+        scores = read_average(average(model.bags([text]), double.vectors), double.layers, config)[0].numpy()
+        np.testing.assert_allclose(found.parts.sum(axis=0), scores / model.temperature - nothing, atol=1e-6)
+
+
+def test_of_a_word_that_stands_twice_each_place_has_half_the_part() -> None:
+    config = DANConfig(words=1, distinct=True)
+    keys = np.unique(collect(["good film"], config.grams).rows)
+    vectors = torch.tensor([[1.0, 0.0], [0.0, 3.0]])
+    model = AveragingNetwork(config, ("no", "yes"), keys, {"vectors": vectors, "bias": torch.zeros(2)}, 2.0)
+    found = explain(model, ["good film good"])[0]
+    twice, once = found.parts[[0, 2]], found.parts[1]
+    np.testing.assert_allclose(twice[0], twice[1])
+    np.testing.assert_allclose(sorted([*(2 * twice[0]).tolist(), *once.tolist()]), [0.0, 0.0, 0.25, 0.75])
