@@ -257,7 +257,6 @@ def test_the_words_of_a_file_are_its_first_and_those_that_occur(
     assert matrix.flags.writeable
 
 
-@pytest.mark.xfail(reason="n't and 's stand in files of vectors and in texts, but alone they are cut in two")
 def test_the_vectors_of_clitics_are_found(tmp_path: Path) -> None:
     vectors = small_vectors(tmp_path, {"do": [1.0], "n't": [2.0], "it": [3.0], "'s": [4.0], "'ll": [5.0], "'": [6.0]})
     grams = GramConfig(bits=24)

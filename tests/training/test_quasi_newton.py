@@ -92,6 +92,25 @@ def test_every_step_goes_down_and_says_where_it_is(formula: str) -> None:
     assert start.tolist() == [3.0, -1.0, 0.5]
 
 
+def test_a_step_costs_about_one_look_at_the_data() -> None:
+    """Thirty axes, the steepest a hundred times as steep as the flattest: the full step nearly always goes down."""
+    steepness = torch.logspace(0, 2, 30, dtype=torch.float64)
+    looks = 0
+
+    def evaluate(point: Tensor) -> tuple[float, Tensor]:
+        nonlocal looks
+        looks += 1
+        return float((steepness * (point - 1) ** 2).sum()) / 2, steepness * (point - 1)
+
+    steps = 0
+    for descent in minimise(evaluate, torch.zeros(30, dtype=torch.float64), 400):
+        steps = descent.step
+        if descent.slope < 1e-6:
+            break
+    assert steps < 120  # 85 where this was written
+    assert looks < 1.2 * steps
+
+
 def test_logistic_regression_agrees_with_scikit_learn() -> None:
     from sklearn.linear_model import LogisticRegression
 

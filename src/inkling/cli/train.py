@@ -308,7 +308,7 @@ def _fill(kind: type[Any], given: dict[str, Any]) -> Any:
         # Where zero is a number like others it may be told.
         untold = field.default == 0 and field.name not in ("patience", "seed", "weight_decay")
         if untold and not isinstance(value, bool) and value == 0:
-            raise UsageError(f"--{field.name} is 0; give a number above 0, or leave it out.")
+            raise UsageError(f"--{field.name.replace('_', '-')} is 0; give a number above 0, or leave it out.")
     if flags["bad_rows"] is not None:
         check_bad_rows(flags["bad_rows"])
     return fill(kind, flags, Path(given["config"]) if given["config"] else None)
@@ -380,8 +380,7 @@ def _announce(run: Run, json: bool) -> None:
         (Column("figure"), Column("value", ",.10g")),
         rows,
         (
-            "Held-out text was not trained on, but chose which weights to keep; `inkling evaluate` measures on other "
-            "text.",
+            "Held-out text chose which weights to keep; `inkling evaluate` measures on other text.",
             f"Next: inkling errors {run.path} --on TEST" if run.kind == "dan" else f"Next: inkling sample {run.path}",
         ),
     )

@@ -22,8 +22,7 @@ from inkling.models.bags import Bags, Table, collect, count_texts
 from inkling.models.dan import AveragingNetwork, DANConfig, average, random_layers, read_average
 from inkling.models.dan_loss import NetworkLoss, Product, ScoreLoss, balanced_weights
 from inkling.text.grams import GramConfig, key_of
-from inkling.text.vectors import WordVectors
-from inkling.text.words import find_words
+from inkling.text.vectors import WordVectors, hash_spellings
 from inkling.training.loop import Parameters, Step, TrainingConfig, TrainingState, train
 from inkling.training.quasi_newton import minimise
 
@@ -32,11 +31,12 @@ Flags = NDArray[np.bool_]
 OnProgress = Callable[[int, int, str], None]
 
 MOST_BITS, LEAST_BITS = 24, 16
-MOST_SCORES = 20_000_000  # features × columns; the descent remembers sixteen times as many
+MOST_SCORES = 8_000_000  # features × columns; the descent remembers sixteen times as many
 MOST_WORDS = 100_000  # of a file of vectors, beside those of the training text
 MANY_PAIRS, MORE_PAIRS = 1_000_000, 5_000_000  # (text, feature) pairs; beyond, features of 1 and of 2 texts go
 MOST_STEPS = 60
 TOLERANCE = 5e-3  # of the loss; beyond, verdicts no longer change
+LEAST_NATS = 2e-4  # a text; the same where the loss itself goes to nothing
 
 # Tried in this order: trust in naive Bayes at the weakest strength, then more strength at the best trust.
 TRUSTS = (1.0, 0.0, 3.0)
@@ -95,8 +95,11 @@ class Fitted:
 # ------------------------------------------------------------------------------------------------ features
 
 
-def choose_bits(texts: Sequence[str], config: DANConfig) -> int:
-    """Sixteen keys or so for each feature that the texts may hold, within bounds."""
+def choose_bits(texts: Sequence[str], config: DANConfig, from_file: bool = False) -> int:
+    """A few keys for each feature that the texts may hold, within bounds; the most if vectors come from a file, for its
+    words are many however small the texts are."""
+    if from_file:
+        return MOST_BITS
     chars = sum(map(len, texts))
     features = chars / 5 * config.words + chars * max(0, config.high - config.low + 1) * bool(config.high)
     return int(min(MOST_BITS, max(LEAST_BITS, math.ceil(math.log2(max(1.0, features))) + 2)))
@@ -120,17 +123,14 @@ def learn_table(found: Bags, grams: GramConfig, min_count: int, most: int) -> Ta
 
 def file_table(vectors: WordVectors, grams: GramConfig, found: Bags) -> tuple[Table, NDArray[np.float32]]:
     """The words of a file of vectors: its first `MOST_WORDS`, and all that occur in `found`."""
-    count = len(vectors)
-    spelled = [vectors.word(i) for i in range(count)]
-    words = find_words(spelled)
-    single = np.flatnonzero(words.lengths == 1)  # what we cut in two can never be looked up
-    keys = key_of(words.hashes[words.offsets[single]], 1, grams.bits)
+    rows, hashes = hash_spellings(vectors)
+    keys = key_of(hashes, 1, grams.bits)
     occurs = np.zeros(1 << grams.bits, np.bool_)
     occurs[found.rows] = True
-    kept = (single < MOST_WORDS) | occurs[keys]
+    kept = (rows < MOST_WORDS) | occurs[keys]
     # np.unique keeps the first of equal keys, and files begin with the commonest words.
     different, first = np.unique(keys[kept], return_index=True)
-    return Table(grams, different.astype(np.int32)), np.array(vectors.matrix[single[kept][first]])
+    return Table(grams, different.astype(np.int32)), np.array(vectors.matrix[rows[kept][first]])
 
 
 # ------------------------------------------------------------------------------------------------ scores
@@ -160,7 +160,7 @@ def fit_scores(
     def fit(weights: NDArray[np.float32], strength: float, trust: float) -> tuple[ScoreLoss, Tensor, int]:
         loss = ScoreLoss(product, truth, len(labels), weights, strength, trust)
         point, steps = loss.start(), 0
-        for descent in minimise(loss, point, MOST_STEPS, TOLERANCE):
+        for descent in minimise(loss, point, MOST_STEPS, TOLERANCE, LEAST_NATS * float(weights.sum())):
             point, steps = descent.point, descent.step
         return loss, point, steps
 

@@ -8,6 +8,9 @@ from typing import Any
 
 from inkling.runs.run import Run
 
+KINDS = {"dan": "classifier (a deep averaging network)"}
+MOST_LABELS = 50
+
 
 def write_card(run: Run, summary: Mapping[str, Any]) -> str:
     data = run.info["data"]
@@ -15,14 +18,13 @@ def write_card(run: Run, summary: Mapping[str, Any]) -> str:
     notes = "".join(f"- {note}\n" for note in data["notes"])
     return f"""# {run.path.name}
 
-A {run.kind} model trained by Inkling {run.info["versions"]["inkling-lab"]}.
+A {KINDS.get(run.kind, f"{run.kind} model")} trained by Inkling {run.info["versions"]["inkling-lab"]}.
 
 | figure | value |
 |---|---|
 {figures}
 
-Held-out figures are of text that was not trained on, but that chose which weights to keep: a test set of its own gives
-a fairer one (`inkling evaluate`).
+{_about_held_out(run)}
 
 ## Trained on
 
@@ -30,13 +32,13 @@ a fairer one (`inkling evaluate`).
 SHA-256 `{data["sha256"]}`.
 Held out: {data["held_out"] if isinstance(data["held_out"], str) else ", ".join(data["held_out"])}.
 Normalisation: {run.info["normalise"]}.
-{notes}
+{_labels(data)}{notes}
 ## Use
 
 ```python
 import inkling
 model = inkling.load("{run.path.name}")
-model.score(["Some text."])
+model.{"predict" if run.kind == "dan" else "score"}(["Some text."])
 ```
 
 ## Recipe
@@ -45,6 +47,22 @@ model.score(["Some text."])
 {json.dumps(run.info["recipe"], indent=1, ensure_ascii=False)}
 ```
 """
+
+
+def _about_held_out(run: Run) -> str:
+    if run.kind == "dan" and run.info["recipe"]["refit"] and not run.info["recipe"]["held_out"]:
+        about = "chose the settings and the temperature before it was learned from too"
+    else:
+        about = "was not trained on, but chose which weights to keep"
+    return f"Held-out figures are of text that {about}:\na test set of its own gives a fairer one (`inkling evaluate`)."
+
+
+def _labels(data: Mapping[str, Any]) -> str:
+    """How many rows each label has, of a classifier."""
+    labels = data.get("labels", {})
+    some = ", ".join(f"`{label}` {count:,}" for label, count in list(labels.items())[:MOST_LABELS])
+    more = f" and {len(labels) - MOST_LABELS:,} more" if len(labels) > MOST_LABELS else ""
+    return f"Labels and their rows: {some}{more}.\n" if labels else ""
 
 
 def _shown(value: Any) -> str:

@@ -188,12 +188,14 @@ def train_dan(
             "The published network averages word vectors from a file; give --vectors FILE, or "
             "--vectors data:glove-50d after `inkling data get glove-50d`."
         )
+    if recipe.vectors and ((recipe.words or 1) > 1 or recipe.characters):
+        raise UsageError("A file of vectors knows single words only; leave out --words and --characters, or --vectors.")
     vectors = load_vectors(resolve(recipe.vectors)) if recipe.vectors else None
     if vectors is not None and recipe.dimension not in (None, vectors.dimension):
         raise UsageError(f"--dimension is {recipe.dimension}, but the vectors have {vectors.dimension}; leave it out.")
     material = Material.read(recipe, say)
     sizes = recipe.sizes(dimension=None if vectors is None else vectors.dimension)
-    sizes = replace(sizes, bits=choose_bits(material.texts, sizes))
+    sizes = replace(sizes, bits=choose_bits(material.texts, sizes, from_file=vectors is not None))
     if sizes.dimension:
         yield from _train_network(recipe, out, material, sizes, vectors)
     else:
@@ -300,7 +302,10 @@ def resume_dan(run: Run, say: Say = lambda _: None) -> Iterator[tuple[Run, Step]
             )
     vectors = load_vectors(resolve(recipe.vectors)) if recipe.vectors else None
     sizes = recipe.sizes(dimension=None if vectors is None else vectors.dimension)
-    prepared = _prepare(recipe, material, replace(sizes, bits=choose_bits(material.texts, sizes)), vectors)
+    if not sizes.dimension:
+        raise InklingError(f"{run.path} was stopped while it was written, and is fitted in one go; train it anew.")
+    bits = choose_bits(material.texts, sizes, from_file=vectors is not None)
+    prepared = _prepare(recipe, material, replace(sizes, bits=bits), vectors)
     files.sweep(run.path)
     files.sweep(run.path / "checkpoints")
     state = TrainingState(prepared.objective.parameters)

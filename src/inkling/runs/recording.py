@@ -90,7 +90,10 @@ def restore(run: Run, state: TrainingState, plain: Callable[[Parameters], Mappin
     scalars["best_nats"] = math.inf if scalars["best_nats"] is None else scalars["best_nats"]
     state.restore(read((folder / "state.safetensors").read_bytes()), scalars)
     model, found = read((folder / "model.safetensors").read_bytes()), plain(state.chosen())
-    if not all(torch.allclose(found[name], value, rtol=1e-3, atol=1e-3) for name, value in model.items()):
+    if not all(
+        found[name].shape == value.shape and torch.allclose(found[name], value, rtol=1e-3, atol=1e-3)
+        for name, value in model.items()
+    ):
         raise InklingError(
             f"{run.path} cannot go on here: from the same text, other numbers come out than when it was trained "
             "(another file of vectors, or another kind of computer); put the old vectors back, or train anew."

@@ -22,6 +22,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -34,8 +35,10 @@ from numpy.typing import NDArray
 from inkling.errors import InklingError, UsageError
 from inkling.hardware import cache_folder
 from inkling.text.vector_files import Batch, read_batches
+from inkling.text.words import find_words, hash_word
 
 FORMAT = "inkling word vectors 1"
+CLITIC = re.compile(r"n['’]t|['’][^\W_]+", re.IGNORECASE)
 HEADER_BYTES = 4096  # room kept at the start of the cache file: its header is known only when the last row is written
 
 
@@ -138,6 +141,21 @@ def load_vectors(path: str | Path, *, limit: int | None = None, cache_dir: Path 
 
 
 # --- the cache file --------------------------------------------------------------------------------------------------
+
+
+def hash_spellings(vectors: WordVectors) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    """The rows, ascending, that words of a text can have, and the hash that `find_words` gives these words."""
+    spelled = [vectors.word(row) for row in range(len(vectors))]
+    words = find_words(spelled)
+    single = np.flatnonzero(words.lengths == 1)  # what is cut in two is never met in a text
+    # n't and 's are words of their own only behind another, so alone they are not found as one.
+    clitics = [row for row, word in enumerate(spelled) if CLITIC.fullmatch(word)]
+    rows = np.concatenate([single, np.array(clitics, np.int64)])
+    hashes = np.concatenate(
+        [words.hashes[words.offsets[single]], np.array([hash_word(spelled[row]) for row in clitics], np.uint64)]
+    )
+    order = np.argsort(rows)
+    return rows[order], hashes[order]
 
 
 def _hash(words: Sequence[bytes]) -> NDArray[np.uint64]:

@@ -2,7 +2,7 @@
 
 A text is lower-cased and cut without a loop over it: each code point has a kind, and a word starts where kinds change.
 
-    letters and digits        one word while they last, with combining marks
+    letters and digits        one word while they last; combining marks and joiners belong to what they stand on
     n't, 's, 'll, …           a word of its own, as in the Penn Treebank (and so in GloVe): do|n't, it|'s
     Han, kana, Thai, …        each character is a word, for these scripts set no spaces
     . , ! ? …                 a run of one and the same mark is a word
@@ -37,7 +37,7 @@ Places = NDArray[np.int64]
 
 BLOCK_CHARS = 1 << 18  # cut at once: the arrays then stay in the processor's cache
 TAG = re.compile(r"<[a-zA-Z/][^<>]{0,100}>")
-SPACE, LETTER, SINGLE, MARK = range(4)
+SPACE, LETTER, SINGLE, MARK, EXTENDS = range(5)
 
 _BASE = 0x9E3779B97F4A7C15
 _INVERSE = pow(_BASE, -1, 1 << 64)
@@ -95,10 +95,9 @@ def find_words(texts: Sequence[str]) -> Words:
 
 def hash_word(word: str) -> int:
     """The hash that `find_words` gives a word of this spelling."""
-    codes = np.frombuffer(_lower(word).encode("utf-32-le", "surrogatepass"), "<u4").astype(np.uint64)
-    codes[codes == 0x2019] = _APOSTROPHE
-    if len(codes) > 1 and _kinds()[codes[0]] == MARK and len(set(codes.tolist())) == 1:
-        codes = codes[:1]
+    codes = np.frombuffer(_fold(word).encode("utf-32-le", "surrogatepass"), "<u4").astype(np.uint64)
+    if len(codes) and _kinds()[codes[0]] == MARK and ((codes == codes[0]) | (_kinds()[codes] == EXTENDS)).all():
+        codes = codes[:1]  # a run of one mark; not 's
     up, _ = _powers(len(codes))
     return int(mix(np.array([(_scatter(codes) * up).sum(dtype=np.uint64)], np.uint64))[0])
 
@@ -117,11 +116,11 @@ def letter_sums(texts: Sequence[str], words: Words) -> tuple[Hashes, Hashes, Pla
     and ends there; letters i to j hash to (S[j] − S[i]) · B⁻ⁱ."""
     parts: list[str] = []
     for text, low, high in zip(texts, words.offsets[:-1].tolist(), words.offsets[1:].tolist(), strict=True):
-        lower = _lower(text)
+        lower = _fold(text)
         parts += [
             lower[i:j] for i, j in zip(words.starts[low:high].tolist(), words.ends[low:high].tolist(), strict=True)
         ]
-    letters = "".join(parts).replace("’", chr(_APOSTROPHE))  # one and the same, as where words are cut
+    letters = "".join(parts)
     codes = np.frombuffer(letters.encode("utf-32-le", "surrogatepass"), "<u4")
     up, down = _powers(len(codes) + 1)
     sums = np.zeros(len(codes) + 1, np.uint64)
@@ -131,10 +130,16 @@ def letter_sums(texts: Sequence[str], words: Words) -> tuple[Hashes, Hashes, Pla
 
 
 def _plain(text: str) -> str:
-    """Lower-cased, tags blanked, and as long as before."""
+    """Folded, tags blanked, and as long as before."""
     if "<" in text:
         text = TAG.sub(lambda tag: " " * len(tag[0]), text)
-    return _lower(text)
+    return _fold(text)
+
+
+def _fold(text: str) -> str:
+    """As it is hashed: lower-cased, with one apostrophe, and with σ for ς, which of them Σ becomes being up to its
+    neighbours."""
+    return _lower(text).replace("’", "'").replace("ς", "σ")
 
 
 def _lower(text: str) -> str:
@@ -146,11 +151,17 @@ def _cut(texts: Sequence[str]) -> tuple[Hashes, Places, Places, Places]:
     # A line end before each text and after the last keeps neighbours apart, and every look to a side inside the array.
     joined = "\n" + "\n".join(texts) + "\n\n\n"
     codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), "<u4")
-    codes = np.where(codes == 0x2019, np.uint32(_APOSTROPHE), codes)
     kinds = _kinds()[codes]
+    extends = kinds == EXTENDS
+    extended = bool(extends.any())
+    if extended:  # an accent or joiner is what it stands on; after white space, a letter
+        kinds = kinds[np.maximum.accumulate(np.where(extends, 0, np.arange(len(kinds))))]
+        kinds[extends & (kinds == SPACE)] = LETTER
     before = kinds[:-1]
     starts = np.zeros(len(codes), np.bool_)
     starts[1:] = (kinds[1:] != before) | (kinds[1:] == SINGLE) | ((kinds[1:] == MARK) & (codes[1:] != codes[:-1]))
+    if extended:
+        starts &= ~(extends & (np.roll(kinds, 1) == kinds))
     _cut_clitics(codes, kinds, starts)
     starts &= kinds != SPACE
     ends = np.zeros(len(codes), np.bool_)
@@ -207,7 +218,9 @@ def _kinds() -> NDArray[np.uint8]:
     kinds = np.full(0x110000, MARK, np.uint8)
     for code in (*range(0x40000), *range(0xE0000, 0xE0200)):
         category = unicodedata.category(chr(code))
-        if category[0] in "LN" or category[0] == "M" or code in (0x200C, 0x200D):
+        if category[0] == "M" or code in (0x200C, 0x200D):
+            kinds[code] = EXTENDS
+        elif category[0] in "LN":
             kinds[code] = LETTER
         elif category[0] in "ZC" and category not in ("Co", "Cn"):
             kinds[code] = SPACE

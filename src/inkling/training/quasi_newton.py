@@ -37,9 +37,10 @@ class Descent:
 
 
 def minimise(
-    evaluate: Evaluate, start: Tensor, steps: int, tolerance: float = 0.0, memory: int = 8
+    evaluate: Evaluate, start: Tensor, steps: int, tolerance: float = 0.0, least: float = 0.0, memory: int = 8
 ) -> Iterator[Descent]:
-    """Goes down from `start`, yielding after every step; ends when two steps each fell by less than `tolerance`."""
+    """Goes down from `start`, yielding after every step, until two steps each fell by less than `least` or by less than
+    the share `tolerance` of the value."""
     point = start.clone()
     value, gradient = evaluate(point)
     if not math.isfinite(value):
@@ -68,7 +69,7 @@ def minimise(
         if curvature > 1e-10 * float(turned @ turned):
             pairs.append((moved, turned, curvature))
         # The first step is short for want of curvature, not because the bottom is near.
-        small = small + 1 if step > 1 and value - new_value <= tolerance * abs(new_value) else 0
+        small = small + 1 if step > 1 and value - new_value <= max(least, tolerance * abs(new_value)) else 0
         point, value, gradient = candidate, new_value, new_gradient
         done = small >= SMALL_STEPS
         yield Descent(step, value, point, float(gradient.norm()), done)
