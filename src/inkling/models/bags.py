@@ -108,9 +108,10 @@ def collect(texts: Sequence[str], config: GramConfig) -> Bags:
     return _joined(on_all_cores(lambda block: bag(find_grams(block, config)), blocks))
 
 
-def count_texts(found: Bags, config: GramConfig) -> NDArray[np.int64]:
-    """In how many texts each key occurs."""
-    return np.bincount(found.rows, minlength=1 << config.bits)
+def count_texts(found: Bags, config: GramConfig, among: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+    """In how many texts (of those marked in `among`) each key occurs."""
+    rows = found.rows if among is None or among.all() else found.rows[np.repeat(among, found.lengths)]
+    return np.bincount(rows, minlength=1 << config.bits)
 
 
 def bag(grams: Grams) -> Bags:

@@ -105,10 +105,10 @@ def choose_bits(texts: Sequence[str], config: DANConfig, from_file: bool = False
     return int(min(MOST_BITS, max(LEAST_BITS, math.ceil(math.log2(max(1.0, features))) + 2)))
 
 
-def learn_table(found: Bags, grams: GramConfig, min_count: int, most: int) -> Table:
-    """The features that occur in enough texts, and of those the `most` frequent."""
+def learn_table(found: Bags, grams: GramConfig, min_count: int, most: int, among: Flags | None = None) -> Table:
+    """The features that occur in enough texts (of those in `among`), and of those the `most` frequent."""
     least = min_count or (3 if len(found.rows) > MORE_PAIRS else 2 if len(found.rows) > MANY_PAIRS else 1)
-    counts = count_texts(found, grams)
+    counts = count_texts(found, grams, among)
     keys = np.flatnonzero(counts >= least)
     if not len(keys):
         raise InklingError(
@@ -151,10 +151,9 @@ def fit_scores(
     on_progress(0, stages, "counting")
     columns = 1 if len(labels) == 2 else len(labels)
     found = collect(texts, config.grams)
-    trained = found.take(np.flatnonzero(~held)) if held.any() else found
-    table = learn_table(trained, config.grams, settings.min_count, max(1, MOST_SCORES // columns))
+    table = learn_table(found, config.grams, settings.min_count, max(1, MOST_SCORES // columns), ~held)
     product = Product(table.keep(found, config.distinct), len(table.keys))
-    del found, trained
+    del found
     each = balanced_weights(truth[~held], len(labels))[truth] if settings.balanced else np.ones(len(truth), np.float32)
 
     def fit(weights: NDArray[np.float32], strength: float, trust: float) -> tuple[ScoreLoss, Tensor, int]:
@@ -287,7 +286,7 @@ def prepare_network(
         table, matrix = file_table(vectors, config.grams, found.take(learned))
         start = torch.from_numpy(matrix)
     else:
-        table = learn_table(found.take(learned), config.grams, settings.min_count, MOST_SCORES // config.dimension)
+        table = learn_table(found, config.grams, settings.min_count, MOST_SCORES // config.dimension, ~held)
         drawn = generator.standard_normal((len(table.keys), config.dimension), dtype=np.float32)
         start = torch.from_numpy(drawn / np.float32(math.sqrt(config.dimension)))
     bags = table.keep(found, config.distinct)
