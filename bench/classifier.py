@@ -38,7 +38,7 @@ from inkling.recipes.averaging import (
     fit_scores,
     learn_table,
 )
-from inkling.recipes.labelled import LabelledConfig, read_labelled, split
+from inkling.recipes.labelled import LabelledConfig, mark_held_out, read_labelled
 from inkling.recipes.labelled_text import LabelledText
 from inkling.training.quasi_newton import minimise
 
@@ -59,12 +59,6 @@ def ours(texts: list[str], truth: Ints, labels: tuple[str, ...], held: Flags) ->
     config = DANConfig(words=3, distinct=True)
     config = DANConfig(words=3, distinct=True, bits=choose_bits(texts, config))
     return fit_scores(texts, truth, labels, held, config, ScoreSettings())
-
-
-def held_tenth(labelled: LabelledText) -> Flags:
-    held = np.zeros(len(labelled), np.bool_)
-    held[split(labelled, 0.1, 0)[1]] = True
-    return held
 
 
 def right(network: AveragingNetwork, test: LabelledText) -> Flags:
@@ -186,7 +180,7 @@ def show(name: str, seconds: float, flags: Flags) -> None:
 def imdb(data: Path, threads: int, quick: bool) -> bool:
     train, test = read(data / "imdb/train.csv.xz"), read(data / "imdb/test.csv.xz")
     print(f"IMDB, {len(train):,} training and {len(test):,} test reviews, {threads} threads; test accuracy (95 %)")
-    held = held_tenth(train)
+    held = mark_held_out(train, 0.1, 0)
     ours(train.texts[:200] + train.texts[-200:], np.append(train.truth[:200], train.truth[-200:]), train.labels,
          np.arange(400) % 10 == 0)  # fmt: skip  # first use of torch's threads is nobody's training
     started = time.perf_counter()
@@ -217,7 +211,7 @@ def paired(name: str, mine: Flags, theirs: Flags) -> bool:
 
 def sst2(data: Path) -> bool:
     train, dev = read(data / "sst2/train.tsv"), read(data / "sst2/dev.tsv")
-    fitted = ours(train.texts, train.truth, train.labels, held_tenth(train))
+    fitted = ours(train.texts, train.truth, train.labels, mark_held_out(train, 0.1, 0))
     theirs = tf_idf().fit(train.texts, train.truth).predict(dev.texts) == dev.truth
     return paired("SST-2 dev", right(fitted.network, dev), theirs)
 
@@ -231,7 +225,7 @@ def bbc() -> bool:
     for fold in range(5):
         test, train = order[fold::5], np.setdiff1d(order, order[fold::5])
         some = whole.take(train)
-        fitted = ours(some.texts, some.truth, whole.labels, held_tenth(some))
+        fitted = ours(some.texts, some.truth, whole.labels, mark_held_out(some, 0.1, 0))
         mine[test] = right(fitted.network, whole.take(test))
         theirs[test] = tf_idf().fit(some.texts, some.truth).predict(whole.take(test).texts) == whole.truth[test]
     return paired("BBC News, 5 folds", mine, theirs)

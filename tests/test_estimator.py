@@ -27,7 +27,7 @@ import inkling.estimator
 from inkling.errors import InklingError
 from inkling.estimator import DAN, InputError
 from inkling.recipes.dan import DANRecipe, train_dan
-from inkling.recipes.labelled import group_texts
+from inkling.recipes.repeats import group_texts
 from inkling.runs.loading import load_classifier
 from inkling.text.world import reviews
 

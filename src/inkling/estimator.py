@@ -33,7 +33,9 @@ from inkling.models.dan import AveragingNetwork
 from inkling.recipes.averaging import Choice, Fitted, choose_bits, fit_network, fit_scores, prepare_network
 from inkling.recipes.dan import DANRecipe
 from inkling.recipes.data import resolve
-from inkling.recipes.labelled import LabelledText, Origin, group_texts, split
+from inkling.recipes.labelled import split
+from inkling.recipes.labelled_text import LabelledText, Origin
+from inkling.recipes.repeats import group_texts
 from inkling.text.vectors import load_vectors
 
 if TYPE_CHECKING:
@@ -322,7 +324,7 @@ def _fit(recipe: DANRecipe, texts: list[str], truth: Rows, labels: list[str], he
     if vectors is not None and recipe.dimension not in (None, vectors.dimension):
         raise InputError(f"dimension is {recipe.dimension}, but the vectors have {vectors.dimension}; leave it out.")
     sizes = recipe.sizes(dimension=None if vectors is None else vectors.dimension)
-    sizes = replace(sizes, bits=choose_bits(texts, sizes))
+    sizes = replace(sizes, bits=choose_bits(texts, sizes, from_file=vectors is not None))
     if not sizes.dimension:
         return fit_scores(texts, truth, labels, held, sizes, recipe.score_settings())
     prepared = prepare_network(texts, truth, labels, held, sizes, recipe.network_settings(), vectors)

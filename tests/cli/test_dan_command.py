@@ -140,11 +140,7 @@ def test_data_that_cannot_be_learned_from_are_answered_in_one_sentence(
         (("--words", "two"), "--words is 'two'; give a whole number; see `inkling train dan --help`."),
         (("--strength", "0"), "--strength is 0; give a number above 0, or leave it out."),
         (("--minutes", "0"), "--minutes is 0; give a number above 0, or leave it out."),
-        pytest.param(
-            ("--min-count", "0"),
-            "--min-count is 0; give a number above 0, or leave it out.",
-            marks=pytest.mark.xfail(reason="said with an underscore"),
-        ),
+        (("--min-count", "0"), "--min-count is 0; give a number above 0, or leave it out."),
         (
             ("--preset", "published"),
             "The published network averages word vectors from a file; give --vectors FILE, or --vectors data:glove-50d "

@@ -1,75 +1,31 @@
-"""Texts with labels: every row is used or reported, what is odd is said, and no text is on both sides of a split."""
+"""Texts with labels: every row is used or reported, what is of no use refused, and no text on both sides of a split."""
 
 from __future__ import annotations
 
-import csv
 import gzip
 import json
 import os
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import polars
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from labelled_rows import Example, laws, many, own_notes, read, refusal, silent, written
 
 from inkling.errors import InklingError, UsageError
 from inkling.recipes.labelled import (
     LabelledConfig,
-    LabelledText,
-    find_overlap,
-    group_texts,
+    mark_held_out,
     read_for,
     read_labelled,
     read_parts,
     sort_labels,
     split,
 )
-
-laws = settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-Example = tuple[str, str]
-
-
-def silent(note: str) -> None:
-    """Nobody listens."""
-
-
-def written(folder: Path, examples: Sequence[Example], name: str = "train.csv") -> str:
-    path = folder / name
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["text", "label"])
-        writer.writerows(examples)
-    return str(path)
-
-
-def read(folder: Path, examples: Sequence[Example], **options: str) -> LabelledText:
-    return read_labelled(LabelledConfig((written(folder, examples),), **options), silent)  # type: ignore[arg-type]
-
-
-def own_notes(found: LabelledText) -> list[str]:
-    """Without the note about the columns that were guessed."""
-    return [note for note in found.notes if "is column" not in note]
-
-
-def refusal(folder: Path, examples: Sequence[Example], **options: str) -> str:
-    with pytest.raises(InklingError) as caught:
-        read(folder, examples, **options)
-    assert caught.value.exit_code == 1
-    message = str(caught.value).replace(str(folder) + "/", "")
-    assert message.endswith(".")
-    assert "\n" not in message
-    return message
-
-
-def many(**counts: int) -> list[Example]:
-    """Different texts, so many of each class."""
-    return [(f"the {label} text number {i}", label) for label, count in counts.items() for i in range(count)]
-
+from inkling.recipes.repeats import find_overlap
 
 # ------------------------------------------------------------------------------------------- what is read
 
@@ -282,113 +238,6 @@ def test_requests_without_sense_are_usage_errors(tmp_path: Path) -> None:
             read_parts(LabelledConfig((path,), held_out_share=share), silent)
 
 
-# ------------------------------------------------------------------------------------------- what is noted
-
-
-def test_ordinary_rows_are_not_commented_on(tmp_path: Path) -> None:
-    assert own_notes(read(tmp_path, many(neg=10, pos=12))) == []
-
-
-def test_rows_without_label_or_text_are_reported(tmp_path: Path) -> None:
-    found = read(tmp_path, [*many(a=3, b=3), ("orphan", ""), ("", "a"), ("another", " ")])
-    (note,) = own_notes(found)
-    assert "9 rows read: 6 used, 3 left out (2 missing label, 1 empty text; first: " in note
-
-
-def test_labels_that_differ_only_in_case_are_two_classes_and_noted(tmp_path: Path) -> None:
-    found = read(tmp_path, many(pos=3, Pos=2, neg=3))
-    assert found.labels == ("Pos", "neg", "pos")
-    assert own_notes(found)[0].startswith(
-        "The labels 'Pos' (2 rows) and 'pos' (3 rows) differ only in how they are written"
-    )
-
-
-def test_the_same_number_written_in_two_ways_is_two_classes_and_noted(tmp_path: Path) -> None:
-    found = read(tmp_path, [("a b", "1"), ("c d", "1.0"), ("e f", "1"), ("g h", "1.0"), ("i j", "0"), ("k l", "0")])
-    assert found.labels == ("0", "1", "1.0")
-    assert own_notes(found)[0].startswith("The labels '1' (2 rows) and '1.0' (2 rows) differ only in how")
-
-
-def test_a_class_called_nan_is_noted(tmp_path: Path) -> None:
-    assert own_notes(read(tmp_path, many(a=3, nan=2)))[0].startswith("2 rows with the label 'nan', which counts")
-
-
-def test_many_numbers_are_perhaps_no_classes(tmp_path: Path) -> None:
-    measured = [(f"text number {i} here", f"{i % 21 * 1.5:g}") for i in range(63)]
-    assert own_notes(read(tmp_path, measured))[0].startswith("The labels are 21 different numbers from '0' to '30'")
-    assert own_notes(read(tmp_path, [(text, label) for text, label in measured if label != "30"])) == []  # twenty
-    numbered = [(f"text number {i} here", str(i % 30)) for i in range(90)]
-    assert own_notes(read(tmp_path, numbered)) == []  # 0 to 29 without a gap
-
-
-def test_a_thousand_classes_work_and_those_of_one_row_are_counted(tmp_path: Path) -> None:
-    examples = [(f"text {i} of it", f"class{i % 1000}") for i in range(3000)]
-    found = read(tmp_path, [*examples, ("the only one", "rare")])
-    assert len(found.labels) == 1001
-    assert own_notes(found) == [
-        "1 of 1,001 classes has a single row (first: 'rare'): it is trained on and never held out."
-    ]
-    _, held = split(found, 0.1, 0)
-    assert len(held) == 300
-
-
-def test_a_class_of_nearly_all_rows_is_noted_with_what_it_gives(tmp_path: Path) -> None:
-    assert own_notes(read(tmp_path, many(ham=95, spam=5))) == [
-        "95.0% of the rows have the label 'ham': always saying so is right that often, so judge by the figures of each "
-        "class."
-    ]
-    assert own_notes(read(tmp_path, many(ham=94, spam=6))) == []
-
-
-@pytest.mark.parametrize("shape", ["{}", "{}.5", "tt00{}_7", "2024-01-{}", " {} "])
-def test_texts_that_look_like_numbers_or_ids_are_noted(tmp_path: Path, shape: str) -> None:
-    found = read(tmp_path, [(shape.format(i), "ab"[i % 2]) for i in range(20)])
-    assert own_notes(found)[0].startswith("20 of 20 texts look like numbers or ids, such as ")
-
-
-def test_short_words_and_other_scripts_are_texts(tmp_path: Path) -> None:
-    assert own_notes(read(tmp_path, [("good", "a"), ("bad", "b"), ("很好", "a"), ("плохо", "b")])) == []
-
-
-def test_equal_texts_with_different_labels_are_kept_and_noted(tmp_path: Path) -> None:
-    found = read(tmp_path, [*many(a=4, b=4), ("So so.", "a"), ("x y", "a"), ("so  SO.\n", "b"), ("x y", "b")])
-    assert len(found) == 12
-    assert own_notes(found) == ["2 texts occur more than once with different labels (first: rows 9 and 11)."]
-
-
-def test_repeated_rows_are_kept_and_noted(tmp_path: Path) -> None:
-    found = read(tmp_path, [("Fine film", "a"), ("poor", "b"), ("fine film", "a"), ("FINE FILM", "a"), ("bad", "b")])
-    assert found.groups.tolist() == [0, 1, 0, 0, 4]
-    (note,) = own_notes(found)
-    assert note.startswith("2 rows repeat the text and label of an earlier one (first: rows 1 and 3)")
-
-
-def test_places_in_several_files_are_named_with_their_files(tmp_path: Path) -> None:
-    first = written(tmp_path, [*many(a=2, b=2), ("both", "a")], "first.csv")
-    second = tmp_path / "second.jsonl"
-    second.write_text('{"text": "other", "label": "a"}\n{"text": "Both", "label": "b"}\n')
-    found = read_labelled(LabelledConfig((first, str(second))), silent)
-    assert own_notes(found) == [
-        f"1 text occurs more than once with different labels (first: {first} row 5 and {second} line 2)."
-    ]
-
-
-def test_files_that_name_their_classes_differently_are_noted(tmp_path: Path) -> None:
-    first, second = written(tmp_path, many(neg=3, pos=3), "first.csv"), tmp_path / "second.csv"
-    second.write_text("text,label\nyes yes,1\nno no,0\nyes it is,1\nno no no,0\n")
-    (note,) = own_notes(read_labelled(LabelledConfig((first, str(second))), silent))
-    assert "have no label in common ('neg', 'pos'; '0', '1')" in note
-    alone = written(tmp_path, many(mixed=3), "third.csv")  # a file for each class is usual
-    assert own_notes(read_labelled(LabelledConfig((first, alone)), silent)) == []
-
-
-def test_a_label_of_many_or_unprintable_characters_is_shortened_and_escaped(tmp_path: Path) -> None:
-    message = refusal(tmp_path, [("one", "x\x1b[31m" + "y" * 100), ("two", "x\x1b[31m" + "y" * 100)])
-    assert "\x1b" not in message
-    assert "'x\\x1b[31myyy" in message
-    assert "…'" in message
-
-
 # ------------------------------------------------------------------------------------------- for a model
 
 
@@ -419,55 +268,7 @@ def test_one_row_or_one_class_can_be_judged(tmp_path: Path) -> None:
     assert judged.truth.tolist() == [1]
 
 
-# ------------------------------------------------------------------------------------------- equal texts
-
-
-def test_texts_are_the_same_when_only_case_and_white_space_differ() -> None:
-    texts = ["A b", "a  B\n", "ab", "a b", "Straße 1", "STRASSE\u00a01", "Ab", "\u212a", "k"]
-    assert group_texts(texts).tolist() == [0, 0, 2, 0, 4, 4, 2, 7, 7]
-    assert group_texts([]).tolist() == []
-
-
-def test_long_texts_with_a_common_beginning_are_told_apart() -> None:
-    beginning = "The film begins as every film of its kind does, with a long look at the sea. " * 5
-    texts = [beginning + "good", beginning + "bad", beginning.upper() + " GOOD", " " * 999 + beginning + "bad"]
-    assert group_texts(texts).tolist() == [0, 1, 0, 1]
-
-
-@given(st.lists(st.text(st.sampled_from("aAbßẞ \t\u00a0\u2003İi̇ſsK"), max_size=5), max_size=40))
-@laws
-def test_groups_are_those_of_folded_texts(texts: list[str]) -> None:
-    folded = [" ".join(text.casefold().split()) for text in texts]
-    assert group_texts(texts).tolist() == [folded.index(text) for text in folded]
-
-
-def test_test_rows_that_were_trained_on_are_found(tmp_path: Path) -> None:
-    train = read(
-        tmp_path, [("One two", "a"), ("three", "a"), ("four", "b"), ("four", "b"), ("five", "a"), ("five", "b")]
-    )
-    path = written(
-        tmp_path,
-        [("new", "a"), ("one  TWO", "a"), ("four", "a"), ("onetwo", "a"), ("five", "b"), ("four", "b")],
-        "test.csv",
-    )
-    test = read_for(("b", "a"), LabelledConfig((path,)), silent)  # another order of the same labels
-    overlap = find_overlap(train, test)
-    assert overlap.rows.tolist() == [1, 2, 4, 5]
-    assert (overlap.count, overlap.same_label, overlap.different_label) == (4, 3, 1)
-    assert overlap.train_rows == 5  # one two, four twice, five twice
-    assert overlap.examples[0] == (f"{path} row 2", f"{tmp_path}/train.csv row 1")
-    assert overlap.sentence().startswith(
-        "4 of the 6 texts that are judged were trained on, 3 with the same label and 1 with another (first: "
-    )
-    json.dumps(overlap.to_json())
-
-
-def test_no_overlap_is_said_too(tmp_path: Path) -> None:
-    train = read(tmp_path, many(a=3, b=3))
-    test = read_for(("a", "b"), LabelledConfig((written(tmp_path, [("new", "a")], "test.csv"),)), silent)
-    overlap = find_overlap(train, test)
-    assert (overlap.count, overlap.train_rows) == (0, 0)
-    assert overlap.sentence() == "No text that is judged was trained on."
+# ------------------------------------------------------------------------------------------- holding out
 
 
 def test_named_held_out_rows_are_read_and_checked_against_the_training_rows(tmp_path: Path) -> None:
@@ -483,14 +284,16 @@ def test_named_held_out_rows_are_read_and_checked_against_the_training_rows(tmp_
     assert len(described["held_out_sha256"]) == 64
 
 
-# ------------------------------------------------------------------------------------------- holding out
-
-
 def test_each_class_gives_its_share(tmp_path: Path) -> None:
     found = read(tmp_path, many(a=100, b=50, c=30))
     train, held = split(found, 0.1, 7)
     assert Counter(found.truth[held].tolist()) == {0: 10, 1: 5, 2: 3}
     assert len(train) == 162
+
+
+def test_the_rows_held_out_can_be_marked(tmp_path: Path) -> None:
+    found = read(tmp_path, many(a=30, b=20))
+    assert np.flatnonzero(mark_held_out(found, 0.2, 3)).tolist() == split(found, 0.2, 3)[1].tolist()
 
 
 def test_the_seed_decides(tmp_path: Path) -> None:

@@ -257,3 +257,8 @@ def test_what_dead_writers_left_is_swept_and_what_living_ones_write_is_not(
 def test_this_process_is_alive_and_an_impossible_one_is_not() -> None:
     assert files._alive(os.getpid())
     assert not files._alive(2**22 + 1)  # above the largest process id of Linux
+
+
+def test_what_is_no_number_becomes_null_however_deep_it_stands() -> None:
+    value = {"a": [1.5, float("nan")], "b": ({"c": float("-inf")}, "nan", 2, None, True)}
+    assert json.dumps(files.finite(value)) == '{"a": [1.5, null], "b": [{"c": null}, "nan", 2, null, true]}'

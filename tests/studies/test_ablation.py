@@ -13,6 +13,7 @@ from inkling.errors import InklingError
 from inkling.figures import Chart, Prose, Table
 from inkling.measure.paired import mcnemar
 from inkling.studies.ablation import Ablation, over_seeds, seeds_p, texts_p
+from inkling.studies.ablation_page import page
 from inkling.studies.averaging import Bags, Cell, CellResult, GridConfig, Material, grid, train_grid
 
 CONFIG = GridConfig(epochs=8, batch=50, rate=0.02)
@@ -139,7 +140,7 @@ def test_one_seed_tells_nothing() -> None:
     (contrast,) = found.contrasts("depth")
     assert not contrast.real
     assert "one seed cannot tell" in contrast.sentence()
-    assert found.page().exhibits
+    assert page(found).exhibits
 
 
 def test_the_choice_is_made_on_held_out_text() -> None:
@@ -164,18 +165,18 @@ def test_seeds_that_are_not_finished_do_not_count() -> None:
 
 
 def test_the_page_has_tables_curves_and_sentences_and_json_is_plain(xor: Ablation) -> None:
-    page = xor.page()
-    titles = [exhibit.title for exhibit in page.exhibits]
+    exhibits = page(xor).exhibits
+    titles = [exhibit.title for exhibit in exhibits]
     for wanted in ("Test accuracy by depth", "Test accuracy over epochs by depth", "Test accuracy and word dropout"):
         assert wanted in titles
-    chart = next(e for e in page.exhibits if isinstance(e, Chart) and "epochs by depth" in e.title)
+    chart = next(e for e in exhibits if isinstance(e, Chart) and "epochs by depth" in e.title)
     assert [line.name for line in chart.lines] == ["no hidden layer", "1 hidden layer"]
     assert all(
         low <= y <= high for line in chart.lines for low, y, high in zip(line.low, line.y, line.high, strict=True)
     )
-    combinations = next(e for e in page.exhibits if isinstance(e, Table) and e.title == "Every combination")
+    combinations = next(e for e in exhibits if isinstance(e, Table) and e.title == "Every combination")
     assert len(combinations.rows) == 8
-    assert any(isinstance(e, Prose) and "Best on held-out text" in e.text for e in page.exhibits)
+    assert any(isinstance(e, Prose) and "Best on held-out text" in e.text for e in exhibits)
     record = json.loads(json.dumps(xor.to_json()))
     assert record["trainings"] == 32
     assert {effect["factor"] for effect in record["effects"]} == {"depth", "word dropout", "width"}

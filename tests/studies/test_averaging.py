@@ -82,14 +82,6 @@ def test_so_many_words_are_dropped_as_were_asked_for() -> None:
     assert found.flatten().tolist() == [1.0, 1.0]  # an average is renormalised, a sum would have halved
 
 
-def test_some_texts_of_bags_keep_their_words() -> None:
-    bags = Bags(np.array([1, 2, 3, 4, 5, 6], np.int32), np.array([0, 2, 2, 5, 6]), np.array([0, 1, 0, 1]))
-    some = bags.take(np.array([3, 1, 2]))
-    assert some.ids.tolist() == [6, 3, 4, 5]
-    assert some.offsets.tolist() == [0, 1, 1, 4]
-    assert some.truth.tolist() == [1, 1, 0]
-
-
 def test_words_of_texts_find_their_vectors(tmp_path: Path) -> None:
     file = tmp_path / "vectors.txt"
     file.write_text("the 1 0\nfilm 2 0\nn't 3 0\n's 4 0\n. 5 0\nice-cream 6 0\nthe 9 9\n", encoding="utf-8")

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from inkling.errors import InklingError, UsageError
 from inkling.text import vector_files, vectors
-from inkling.text.vectors import WordVectors, load_vectors
+from inkling.text.vectors import WordVectors, hash_spellings, load_vectors
+from inkling.text.words import find_words
 
 GLOVE = "the 0.5 -1.25\nThe 2 3e-2\ncafé 1 0\n"
 
@@ -191,6 +192,18 @@ def test_lookup_tries_the_word_then_its_lower_case_and_gives_zeros_for_the_rest(
     _, exact = loaded.lookup(["The", "THE", "CAFÉ", "dog"], lower=False)
     assert exact.tolist() == [True, False, False, False]
     assert loaded.lookup([])[0].shape == (0, 2)
+
+
+def test_the_words_of_texts_are_known_by_the_hashes_of_spellings(tmp_path: Path) -> None:
+    """Row by row: what texts are cut into can be met in them, and clitics only behind a word."""
+    loaded = load(tmp_path, "it 1\n's 2\nice-cream 3\nN't 4\n!!! 5\n' 6\n’ll 7\nThe 8\ndon't 9\n")
+    rows, hashes = hash_spellings(loaded)
+    assert [loaded.word(row) for row in rows.tolist()] == ["it", "'s", "N't", "!!!", "'", "’ll", "The"]
+    met = find_words(["it's the ' ice-cream that don't!", "she'll"])
+    found = [loaded.word(row) for row, value in zip(rows.tolist(), hashes, strict=True) if value in met.hashes]
+    assert found == ["it", "'s", "N't", "!!!", "'", "’ll", "The"]
+    empty = hash_spellings(load(tmp_path, "ice-cream 3\n", name="none.txt"))
+    assert [len(part) for part in empty] == [0, 0]
 
 
 def test_a_hash_shared_by_two_words_does_not_mix_them_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

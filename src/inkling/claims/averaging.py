@@ -30,7 +30,8 @@ import numpy as np
 from inkling.claims.ledger import Claim, Context, Finding, Verdict
 from inkling.figures import Chart, Column, Exhibit, Prose, Table
 from inkling.recipes.ablation import AblationRecipe, material, read_parts
-from inkling.studies.ablation import Ablation, Contrast, band, over_seeds
+from inkling.studies.ablation import Ablation, Contrast, over_seeds
+from inkling.studies.ablation_page import band, contrast_table, curves, dropout_chart, effect_table
 from inkling.studies.averaging import Cell, CellResult, GridConfig, grid, train_grid
 
 FILES = {
@@ -239,12 +240,7 @@ def dropout_curve(context: Context, plan: Plan = PLAN) -> Finding:
         f"test accuracy (%, 100-d vectors) at p = {listed}. {said} {_chosen(part, 'word dropout')}",
         judge_dropout(contrasts),
         {**figures, "widest_gap": widest.difference.value, "real_differences": sum(c.real for c in contrasts)},
-        (
-            part.dropout_chart(),
-            part.effect_table("word dropout"),
-            part.contrast_table("word dropout"),
-            part.contrast_table("word dropout", "chosen"),
-        ),
+        (dropout_chart(part), *_tables(part, "word dropout")),
     )
 
 
@@ -266,20 +262,16 @@ def depth_gains(context: Context, plan: Plan = PLAN) -> Finding:
     last = [100 * result.test_accuracy[-1] for result in part.results if result.cell.depth == DEPTH]
     deviation = float(np.std(last, ddof=1)) if len(last) > 1 else math.nan
     exhibits: tuple[Exhibit, ...] = (
-        part.curves("depth"),
-        part.effect_table("depth"),
-        part.contrast_table("depth"),
-        part.contrast_table("depth", "chosen"),
+        curves(part, "depth"),
+        *_tables(part, "depth"),
         Prose(
             "The averages of GloVe vectors differ little from text to text, so a network learns slowly from them, and "
             "one without a hidden layer slowest. Here each dimension is brought to deviation 1 first: what is left of "
             "the gain is owed to depth and not to haste.",
             "D3: the same on standardised averages",
         ),
-        scaled.curves("depth"),
-        scaled.effect_table("depth"),
-        scaled.contrast_table("depth"),
-        scaled.contrast_table("depth", "chosen"),
+        curves(scaled, "depth"),
+        *_tables(scaled, "depth"),
     )
     return Finding(
         f"test accuracy (%, 100-d vectors) by hidden layers {listed}. {neighbours} One training of 2 layers "
@@ -331,14 +323,17 @@ def activations_equal(context: Context, plan: Plan = PLAN) -> Finding:
             "standardised_sigmoid_fluctuation": scaled.fluctuation.value,
         },
         (
-            every.curves("activation"),
-            every.effect_table("activation"),
-            every.contrast_table("activation"),
-            every.contrast_table("activation", "chosen"),
-            plain.contrast_table("activation", "fluctuation"),
+            curves(every, "activation"),
+            *_tables(every, "activation"),
+            contrast_table(plain, "activation", "fluctuation"),
             links,
         ),
     )
+
+
+def _tables(part: Ablation, factor: str) -> tuple[Table, ...]:
+    """The effects of a factor, and its differences at the end and at the chosen epoch."""
+    return effect_table(part, factor), contrast_table(part, factor), contrast_table(part, factor, "chosen")
 
 
 def _chosen(part: Ablation, factor: str) -> str:

@@ -21,8 +21,8 @@ import torch
 from numpy.typing import NDArray
 
 from inkling.claims.ledger import Claim, Context, Finding, Verdict
-from inkling.explain.errors import judge_mistake
-from inkling.explain.words import Explanation, effects_of, explain
+from inkling.explain.reasons import judge_mistake
+from inkling.explain.words import Explanation, effects_of, explain, log_odds
 from inkling.figures import Cell, Column, Exhibit, Table
 from inkling.measure.intervals import Interval
 from inkling.models.dan import AveragingNetwork, DANConfig
@@ -34,7 +34,7 @@ from inkling.recipes.averaging import (
     fit_scores,
     prepare_network,
 )
-from inkling.recipes.labelled import LabelledConfig, LabelledText, read_labelled, split
+from inkling.recipes.labelled import LabelledConfig, mark_held_out, read_labelled
 from inkling.studies.ablation import over_seeds
 from inkling.text.corpus import Corpus
 from inkling.text.vectors import load_vectors
@@ -89,25 +89,18 @@ def misread(context: Context) -> Finding:
 @cache
 def train_networks(data: Path, seeds: int = SEEDS) -> Networks:
     train = read_labelled(LabelledConfig(files=(str(data / TRAIN),)), lambda _: None)
-    held = _held(train)
+    held = mark_held_out(train, 0.1, 0)
     vectors = load_vectors(data / VECTORS)
     sizes = DANConfig(words=1, dimension=vectors.dimension, depth=2)
     published = []
     for seed in range(seeds):
         settings = NetworkSettings(learn_vectors=False, seed=seed)
         prepared = prepare_network(train.texts, train.truth, train.labels, held, sizes, settings, vectors)
-        for state, _ in fit_network(prepared):  # noqa: B007
-            pass
+        *_, (state, _) = fit_network(prepared)
         published.append(prepared.finish(state.chosen(), state.step).network)
     config = DANConfig(words=3, distinct=True, bits=choose_bits(train.texts, DANConfig(words=3)))
     ours = fit_scores(train.texts, train.truth, train.labels, held, config, ScoreSettings()).network
     return Networks(tuple(published), ours)
-
-
-def _held(train: LabelledText) -> NDArray[np.bool_]:
-    held = np.zeros(len(train), np.bool_)
-    held[split(train, 0.1, 0)[1]] = True
-    return held
 
 
 def read_cases(path: Path) -> list[Case]:
@@ -206,7 +199,7 @@ def _case_table(cases: list[Case], explained: list[list[Explanation]], wrong: li
         reason = "read rightly"
         if first.verdict != case.truth:
             reason = judge_mistake(first, case.truth, first.verdict, i).case.reason
-        odds = float(torch.logit(torch.tensor(math.exp(ours.log_probs[1 - case.truth]), dtype=torch.float64)))
+        odds = float(log_odds(torch.from_numpy(ours.log_probs)[None])[0, 1 - case.truth])
         rows.append((case.name, wrong[i], f"{math.exp(first.log_probs[1 - case.truth]):.0%}", strongest, reason, odds))
     columns = (
         Column("review"),

@@ -18,9 +18,9 @@ from inkling.cli.options import (
     Json,
     LabelColumn,
     TextColumn,
-    check_bad_rows,
     check_seed,
     print_json,
+    reading_labels,
 )
 
 Item = TypeVar("Item")
@@ -78,6 +78,7 @@ def dan(
     from inkling.recipes.data import run_name
     from inkling.report.page import write
     from inkling.report.terminal import notice, print_page, progress
+    from inkling.studies.ablation_page import page, summary
 
     check_seed(seed)
     if not 1 <= seeds <= 1000:
@@ -95,13 +96,7 @@ def dan(
         batch=batch,
         rate=rate,
         standardise=standardise,
-        text_column=text_column,
-        label_column=label_column,
-        encoding=encoding,
-        header=header,
-        format=format,
-        bad_rows=check_bad_rows(bad_rows),
-        seed=seed,
+        reading=reading_labels((), text_column, label_column, encoding, header, format, bad_rows, seed),
     )
     folder = Path(out) if out else Path(os.environ.get("INKLING_RUNS", "runs"), run_name("ablation", recipe.files))
     try:
@@ -117,11 +112,11 @@ def dan(
             notice(f"Stopped; finished trainings are kept in {folder}. Go on with the same command.")
         raise
     report = folder / "report.html"
-    write(found.page(), report)
+    write(page(found), report)
     if json:
         print_json({"folder": str(folder), "report": str(report), **found.to_json()})
         return
-    print_page(found.summary())
+    print_page(summary(found))
     notice(f"A page with the curves: {report}")
 
 

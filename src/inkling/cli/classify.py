@@ -112,13 +112,13 @@ class _Lines:
     def write(self, found: Verdicts) -> None:
         import numpy as np
 
-        from inkling.explain.errors import percent
+        from inkling.explain.weighing import percent
         from inkling.report.errors import paint, scale
         from inkling.report.terminal import is_colourful, one_line, write_safely
 
         colourful = is_colourful(sys.stdout)
         if found.reasons and not self.levels:  # one scale for all that follows
-            self.levels = scale(tuple(one.weighed for one in found.reasons))
+            self.levels = scale(one.weighed for one in found.reasons)
         lines: list[str] = []
         verdicts = zip(found.rows, found.places.tolist(), found.probabilities.tolist(), strict=True)
         for i, (row, place, probability) in enumerate(verdicts):
@@ -145,7 +145,7 @@ def _told(reasons: Reasons, levels: tuple[float, ...], colourful: bool) -> list[
     lines = [draw_in_line(reasons.weighed, levels, colourful)]
     for label, words in ((reasons.verdict, reasons.pro), (reasons.runner_up, reasons.contra)):
         if words:
-            named = ", ".join(f"{word.word} {abs(word.share_nats):.2f}" for word in words)
+            named = ", ".join(f"{word.word} {abs(word.share):.2f}" for word in words)
             lines.append(one_line(f"  for {_cut(label, LABEL_CHARS)}: {named} nats"))
     told = reasons.sentence
     if told is not None and len(reasons.weighed.sentences) > 1:

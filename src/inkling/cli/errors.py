@@ -23,7 +23,7 @@ from inkling.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from inkling.explain.errors import Faithfulness
+    from inkling.explain.faithfulness import Faithfulness
     from inkling.models.dan import AveragingNetwork
 
 FAITHFULNESS_TEXTS = 200
@@ -118,6 +118,7 @@ def errors(
             text.truth,
             log_probs,
             lambda places: explained(list(places)),
+            lambda some: network.log_probs(some).numpy(),
             rows=numbers,
             most=most,
             name=name,
@@ -141,7 +142,7 @@ def _measure_faithfulness(network: AveragingNetwork, texts: list[str], seed: int
     """Deletion curves on texts evenly spaced among those given."""
     import numpy as np
 
-    from inkling.explain.errors import FRACTIONS, deletion_curve
+    from inkling.explain.faithfulness import FRACTIONS, deletion_curve
     from inkling.explain.words import explain, gradient_times_input
 
     chosen = texts[:: -(-len(texts) // FAITHFULNESS_TEXTS)]

@@ -13,11 +13,12 @@ from inkling.cli.options import (
     Header,
     Json,
     LabelColumn,
+    Overlap,
     TextColumn,
-    check_bad_rows,
     check_seed,
     print_json,
     reading,
+    reading_labels,
 )
 
 if TYPE_CHECKING:
@@ -35,13 +36,7 @@ def evaluate(
         bool,
         typer.Option("--baselines/--no-baselines", help="Beside the runs: uniform, unigram, 6-gram, compressors."),
     ] = True,
-    overlap: Annotated[
-        bool | None,
-        typer.Option(
-            "--overlap/--no-overlap",
-            help="Look for the texts in the training text. [default: unless it is over 200 MB]",
-        ),
-    ] = None,
+    overlap: Overlap = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     encoding: Encoding = None,
@@ -90,21 +85,12 @@ def evaluate(
         found: ClassifierMatrix | Matrix
         if classifiers:
             from inkling.recipes.classification import evaluate_classifiers
-            from inkling.recipes.labelled import LabelledConfig
 
             if normalise:
                 raise UsageError(
                     "--normalise is for language models: a classifier reads texts as they are; leave it out."
                 )
-            labelled = LabelledConfig(
-                text_column=text_column,
-                label_column=label_column,
-                encoding=encoding,
-                header=header,
-                format=format,
-                bad_rows=check_bad_rows(bad_rows),
-                seed=seed,
-            )
+            labelled = reading_labels((), text_column, label_column, encoding, header, format, bad_rows, seed)
             found = evaluate_classifiers(runs, on, labelled, notice, show, overlap)
         else:
             from inkling.recipes.evaluation import EvaluationRecipe, evaluate_runs

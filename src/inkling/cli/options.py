@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 if TYPE_CHECKING:
     from inkling.recipes.data import TextConfig
+    from inkling.recipes.labelled import LabelledConfig
 
 Files = Annotated[
     list[str],
@@ -30,6 +30,12 @@ BadRows = Annotated[
 Normalise = Annotated[
     str | None,
     typer.Option(help="Steps joined by commas: lower nfc nfkc ascii modern punctuation letters spaces digits."),
+]
+Overlap = Annotated[
+    bool | None,
+    typer.Option(
+        "--overlap/--no-overlap", help="Look for the texts in the training text. [default: unless it is over 200 MB]"
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table for people.")]
 Seed = Annotated[int | None, typer.Option(help="Decides every random choice.")]
@@ -58,6 +64,31 @@ def reading(
     )
 
 
+def reading_labels(
+    files: Sequence[str],
+    text_column: str | None,
+    label_column: str | None,
+    encoding: str | None,
+    header: bool | None,
+    format: str | None,
+    bad_rows: str | None,
+    seed: int,
+) -> LabelledConfig:
+    """The same for texts with labels."""
+    from inkling.recipes.labelled import LabelledConfig
+
+    return LabelledConfig(
+        files=tuple(files),
+        text_column=text_column,
+        label_column=label_column,
+        encoding=encoding,
+        header=header,
+        format=format,
+        bad_rows=check_bad_rows(bad_rows),
+        seed=seed,
+    )
+
+
 def check_seed(seed: int) -> None:
     if not 0 <= seed < 1 << 32:  # what both NumPy and torch take
         from inkling.errors import UsageError
@@ -70,17 +101,9 @@ def print_json(value: Any) -> None:
 
     What a terminal would obey (a bidirectional override in a file name) and what has no UTF-8 is written as an escape.
     """
-    text = json.dumps(plain(value), ensure_ascii=False, indent=1)
+    from inkling.runs.files import finite
+
+    text = json.dumps(finite(value), ensure_ascii=False, indent=1)
     if not text.replace("\n", "").isprintable():
         text = "".join(c if c == "\n" or c.isprintable() else json.dumps(c)[1:-1] for c in text)
     sys.stdout.write(text + "\n")
-
-
-def plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return [plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

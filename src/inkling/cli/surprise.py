@@ -18,7 +18,6 @@ from inkling.cli.options import (
     Normalise,
     RunArgument,
     TextColumn,
-    plain,
     reading,
 )
 
@@ -107,6 +106,8 @@ def _print_long_json(head: Mapping[str, Any], lists: Mapping[str, Iterable[Mappi
     """One JSON document on stdout, a record a line, written as it is made: a megabyte of text has a million."""
     import json
 
+    from inkling.runs.files import finite
+
     encode = json.JSONEncoder(ensure_ascii=False).encode  # made once: `dumps` would make one for every record
 
     def line(value: Any) -> str:
@@ -115,7 +116,7 @@ def _print_long_json(head: Mapping[str, Any], lists: Mapping[str, Iterable[Mappi
             return text
         return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
-    parts = [f'"{key}": {line(plain(value))}' for key, value in head.items()]
+    parts = [f'"{key}": {line(finite(value))}' for key, value in head.items()]
     sys.stdout.write("{\n" + ",\n".join(parts))
     for key, rows in lists.items():
         sys.stdout.write(f',\n"{key}": [')

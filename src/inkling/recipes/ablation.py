@@ -14,9 +14,9 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -24,8 +24,10 @@ from inkling.configuration import from_record
 from inkling.errors import InklingError, UsageError
 from inkling.recipes.data import resolve
 from inkling.recipes.evaluation import distinct_names
-from inkling.recipes.labelled import LabelledConfig, LabelledText, find_overlap, read_for, read_labelled, split
-from inkling.runs.files import sha256_file, sweep, write_file
+from inkling.recipes.labelled import LabelledConfig, read_for, read_labelled, split
+from inkling.recipes.labelled_text import LabelledText
+from inkling.recipes.repeats import find_overlap
+from inkling.runs.files import finite, sha256_file, sweep, write_file
 from inkling.studies.ablation import Ablation
 from inkling.studies.averaging import Bags, Cell, CellResult, GridConfig, Material, bag_of_vectors, grid, train_grid
 from inkling.text.vectors import load_vectors
@@ -37,7 +39,8 @@ GRID, RESULT = "grid.json", "result.json"
 
 @dataclass(frozen=True)
 class AblationRecipe:
-    """All that `inkling ablate dan` can be told. The grid is every combination of the lists."""
+    """All that `inkling ablate dan` can be told. The grid is every combination of the lists; `reading` says how files
+    are read, and has the share that is held out and the seed of the parts that are set aside."""
 
     files: tuple[str, ...] = ()
     test: tuple[str, ...] = ()
@@ -51,14 +54,7 @@ class AblationRecipe:
     batch: int = 100
     rate: float = 0.001
     standardise: bool = False
-    held_out_share: float = 0.1
-    text_column: str | None = None
-    label_column: str | None = None
-    encoding: str | None = None
-    header: bool | None = None
-    format: str | None = None
-    bad_rows: Literal["stop", "skip"] = "stop"
-    seed: int = 0  # of the parts that are set aside
+    reading: LabelledConfig = field(default_factory=LabelledConfig)
 
     def __post_init__(self) -> None:
         for name, value, least in (("--epochs", self.epochs, 1), ("--batch", self.batch, 1)):
@@ -72,19 +68,6 @@ class AblationRecipe:
     @property
     def training(self) -> GridConfig:
         return GridConfig(self.epochs, self.batch, self.rate, self.standardise)
-
-    def reading(self, files: tuple[str, ...]) -> LabelledConfig:
-        return LabelledConfig(
-            files=files,
-            held_out_share=self.held_out_share,
-            text_column=self.text_column,
-            label_column=self.label_column,
-            encoding=self.encoding,
-            header=self.header,
-            format=self.format,
-            bad_rows=self.bad_rows,
-            seed=self.seed,
-        )
 
 
 @dataclass(frozen=True)
@@ -130,24 +113,24 @@ def run_ablation(
     found = Ablation(
         tuple(finished[cell] for cell in cells), len(parts.test), recipe.training, _title(recipe), parts.notes
     )
-    write_file(folder / RESULT, json.dumps(_plain(found.to_json()), ensure_ascii=False, indent=1))
+    write_file(folder / RESULT, json.dumps(finite(found.to_json()), ensure_ascii=False, indent=1))
     return found
 
 
 def read_parts(recipe: AblationRecipe, say: Callable[[str], None] = lambda _: None) -> Parts:
-    whole = read_labelled(recipe.reading(recipe.files), say)
+    whole = read_labelled(replace(recipe.reading, files=recipe.files), say)
     notes = [*whole.notes]
     if recipe.test:
         rest = whole
-        test = read_for(whole.labels, recipe.reading(recipe.test), say)
+        test = read_for(whole.labels, replace(recipe.reading, files=recipe.test), say)
         notes += test.notes
     else:
-        train_rows, test_rows = split(whole, TEST_SHARE, recipe.seed)
+        train_rows, test_rows = split(whole, TEST_SHARE, recipe.reading.seed)
         rest, test = whole.take(train_rows), whole.take(test_rows)
         more = f"No test file was given: {len(test):,} of {len(whole):,} rows were set aside to judge by."
         notes.append(more)
         say(more)
-    train_rows, held_rows = split(rest, recipe.held_out_share, recipe.seed)
+    train_rows, held_rows = split(rest, recipe.reading.held_out_share, recipe.reading.seed)
     train, held_out = rest.take(train_rows), rest.take(held_rows)
     for part, what in ((held_out, "held out"), (test, "set aside to judge by")):
         if not len(part):
@@ -203,8 +186,8 @@ def _record(recipe: AblationRecipe, parts: Parts, names: Mapping[str, str]) -> d
         "texts": parts.train.origin.sha256,
         "test": parts.test.origin.sha256 if recipe.test else f"{TEST_SHARE:g} of the rows",
         "rows": [len(parts.train), len(parts.held_out), len(parts.test)],
-        "held_out_share": recipe.held_out_share,
-        "seed": recipe.seed,
+        "held_out_share": recipe.reading.held_out_share,
+        "seed": recipe.reading.seed,
         "labels": list(parts.train.labels),
         "vectors": {name: sha256_file(Path(path)) for name, path in names.items()},
     }
@@ -274,12 +257,3 @@ def _from_record(record: Mapping[str, Any]) -> CellResult:
         np.frombuffer(base64.b64decode(record["right_chosen"]), np.uint8),
         record["saturation"],
     )
-
-
-def _plain(value: Any) -> Any:
-    """For JSON, which has no NaN."""
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -31,16 +31,9 @@ from inkling.measure.intervals import Interval
 from inkling.measure.paired import PairedDifference, compare_classifiers, difference_table
 from inkling.models.dan import AveragingNetwork
 from inkling.recipes.evaluation import OVERLAP_BYTES, OnProgress, distinct_names
-from inkling.recipes.labelled import (
-    LabelledConfig,
-    LabelledText,
-    Say,
-    TextOverlap,
-    find_overlap,
-    open_labelled,
-    read_for,
-    read_labelled,
-)
+from inkling.recipes.labelled import LabelledConfig, Say, open_labelled, read_for, read_labelled
+from inkling.recipes.labelled_text import LabelledText
+from inkling.recipes.repeats import TextOverlap, find_overlap
 from inkling.recipes.verdicts import choose_threshold
 from inkling.runs.loading import load_classifier
 from inkling.runs.run import Run

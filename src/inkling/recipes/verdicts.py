@@ -4,8 +4,8 @@
 
 A verdict is `unsure` when its probability is below a threshold: that of the run, which held-out texts chose, or one
 that the user gives. Reasons are told against the runner-up, the second most likely label, in nats of log-odds between
-the two (explain/errors.py): how much of the margin each word has (its share), and how the margin falls without it (its
-effect, exact). Only strong words are named, those with at least a quarter of the largest share in the text.
+the two (explain/weighing.py): how much of the margin each word has (its share), and how the margin falls when it is
+left out alone (its effect, exact; summed over its places). Only strong words are named.
 
 Rows in = rows with a verdict + rows reported: a row without text has none.
 
@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inkling.errors import UsageError
-from inkling.explain.errors import STRONG, Mistake, judge_mistake
+from inkling.explain.weighing import DIGITS, StrongWord, Weighed, find_strong, weigh
 from inkling.explain.words import Explanation, explain
 from inkling.models.dan import AveragingNetwork
 from inkling.recipes.scoring import BLOCK_CHARS, Kind, OnBytes, ResultFile, quote_field
@@ -42,21 +41,8 @@ Floats = NDArray[np.float64]
 ENDINGS = (".jsonl", ".csv", ".tsv", ".parquet")
 NAMED_WORDS = 5  # on each side
 LEAST_BLOCK_CHARS = 1 << 14
-DIGITS = 6  # of nats
 WORDS: Kind = [{"word": str, "share_nats": float, "effect_nats": float}]
 SENTENCE: Kind = {"text": str, "share_nats": float}
-
-
-@dataclass(frozen=True)
-class Named:
-    """A word with its strong places in a text together; above zero it speaks for the verdict."""
-
-    word: str
-    share_nats: float
-    effect_nats: float
-
-    def __str__(self) -> str:
-        return f"{self.word} {self.share_nats:+.2f}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,19 +51,17 @@ class Reasons:
 
     verdict: str
     runner_up: str
-    pro: tuple[Named, ...]  # strongest first
-    contra: tuple[Named, ...]
-    weighed: Mistake
+    pro: tuple[StrongWord, ...]  # strongest first
+    contra: tuple[StrongWord, ...]
+    weighed: Weighed
 
     @classmethod
-    def of(cls, found: Explanation, verdict: int, row: int) -> Reasons:
+    def of(cls, found: Explanation, verdict: int) -> Reasons:
         others = found.log_probs.copy()
         others[verdict] = -np.inf
         runner_up = int(others.argmax())
-        weighed = judge_mistake(found, runner_up, verdict, row)  # as if the runner-up were the label given
-        named = sorted(_name_strong(weighed), key=lambda word: -abs(word.share_nats))
-        pro = [word for word in named if word.share_nats > 0]
-        contra = [word for word in named if word.share_nats < 0]
+        weighed = weigh(found, verdict, runner_up)
+        pro, contra = find_strong(weighed)
         labels = found.labels[verdict], found.labels[runner_up]
         return cls(*labels, tuple(pro[:NAMED_WORDS]), tuple(contra[:NAMED_WORDS]), weighed)
 
@@ -88,12 +72,12 @@ class Reasons:
         return None if place is None else (self.weighed.sentence(place), float(self.weighed.sentence_shares[place]))
 
     def to_json(self) -> dict[str, Any]:
-        def listed(words: Sequence[Named]) -> list[dict[str, Any]]:
+        def listed(words: Sequence[StrongWord]) -> list[dict[str, Any]]:
             return [
                 {
                     "word": one.word,
-                    "share_nats": round(one.share_nats, DIGITS),
-                    "effect_nats": round(one.effect_nats, DIGITS),
+                    "share_nats": round(one.share, DIGITS),
+                    "effect_nats": round(one.effect, DIGITS),
                 }
                 for one in words
             ]
@@ -105,19 +89,6 @@ class Reasons:
             "against": listed(self.contra),
             "decided_by": None if told is None else {"text": told[0], "share_nats": round(told[1], DIGITS)},
         }
-
-
-def _name_strong(weighed: Mistake) -> Iterator[Named]:
-    """Words by spelling, letters folded; rounding and marks are no reasons."""
-    shares = np.abs(weighed.shares)
-    least = max(STRONG * float(shares.max(initial=0.0)), 1e-12)
-    sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-    for place in np.flatnonzero(shares >= least).tolist():
-        word = weighed.text[weighed.starts[place] : weighed.ends[place]].lower()
-        if any(map(str.isalnum, word)):
-            sums[word][0] += float(weighed.shares[place])
-            sums[word][1] += float(weighed.effects[place])
-    return (Named(word, share, effect) for word, (share, effect) in sums.items())
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,8 +126,8 @@ def classify_rows(
         texts = [row.text for row in rows]
         found = Verdicts(network.labels, rows, network.log_probs(texts).numpy().astype(np.float64), [])
         if why:
-            explained = zip(rows, explain(network, texts), found.places.tolist(), strict=True)
-            reasons = [Reasons.of(one, verdict, row.number) for row, one, verdict in explained]
+            explained = zip(explain(network, texts), found.places.tolist(), strict=True)
+            reasons = [Reasons.of(one, verdict) for one, verdict in explained]
             found = Verdicts(network.labels, rows, found.log_probs, reasons)
         yield found
 

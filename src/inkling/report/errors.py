@@ -18,7 +18,7 @@ import html
 import math
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import IO
@@ -26,7 +26,10 @@ from typing import IO
 import numpy as np
 
 from inkling.errors import InklingError
-from inkling.explain.errors import ErrorReport, Faithfulness, Group, Mistake, percent
+from inkling.explain.errors import ErrorReport, Group
+from inkling.explain.faithfulness import Faithfulness
+from inkling.explain.reasons import Mistake
+from inkling.explain.weighing import Weighed, percent
 from inkling.report import page, terminal
 from inkling.report.terminal import one_line, safe
 from inkling.runs.files import write_file
@@ -127,9 +130,9 @@ details .text { font-size: 0.93rem; margin-top: 0.6rem; border-top: 1px solid va
 """
 
 
-def scale(mistakes: tuple[Mistake, ...]) -> tuple[float, ...]:
+def scale(texts: Iterable[Weighed]) -> tuple[float, ...]:
     """Where the shades begin, in nats: parts of the share that the loudest word of a text typically has, rounded."""
-    loudest = [float(np.abs(mistake.shares).max(initial=0.0)) for mistake in mistakes]
+    loudest = [float(np.abs(text.shares).max(initial=0.0)) for text in texts]
     typical = float(np.median([share for share in loudest if share > 0] or [1.0]))
     power = 10.0 ** math.floor(math.log10(typical))
     top = power * max(digit for digit in (1, 2, 5) if digit * power <= typical * (1 + 1e-9))
@@ -142,19 +145,19 @@ def level(share: float, levels: tuple[float, ...]) -> int:
     return reached if share > 0 else -reached
 
 
-def excerpt(mistake: Mistake, most: int = EXCERPT_CHARS) -> list[tuple[int, int]]:
+def excerpt(weighed: Weighed, most: int = EXCERPT_CHARS) -> list[tuple[int, int]]:
     """The places to show of a text, in characters: sentences that weigh most, first those that decided and opposed."""
-    size = len(mistake.text)
+    size = len(weighed.text)
     if size <= most:
         return [(0, size)]
-    if not len(mistake.sentences):
+    if not len(weighed.sentences):
         return [(0, most)]
-    weights = np.abs(mistake.sentence_shares)
-    special = [place for place in (mistake.decider, mistake.opponent) if place is not None]
+    weights = np.abs(weighed.sentence_shares)
+    special = [place for place in (weighed.decider, weighed.opponent) if place is not None]
     chosen: list[tuple[int, int]] = []
     left = most
     for place in dict.fromkeys([*special, *np.argsort(-weights, kind="stable").tolist()]):
-        start, end = _shortened(mistake, place)
+        start, end = _shortened(weighed, place)
         if end - start <= left:
             chosen.append((start, end))
             left -= end - start + 1  # and the space to the next
@@ -163,30 +166,30 @@ def excerpt(mistake: Mistake, most: int = EXCERPT_CHARS) -> list[tuple[int, int]
     chosen.sort()
     merged = chosen[:1]
     for start, end in chosen[1:]:
-        if not _BREAKS.sub("", mistake.text[merged[-1][1] : start]).strip():  # nothing but space was left out
+        if not _BREAKS.sub("", weighed.text[merged[-1][1] : start]).strip():  # nothing but space was left out
             merged[-1] = (merged[-1][0], end)
         else:
             merged.append((start, end))
     return merged
 
 
-def _shortened(mistake: Mistake, sentence: int, most: int = SENTENCE_CHARS) -> tuple[int, int]:
+def _shortened(weighed: Weighed, sentence: int, most: int = SENTENCE_CHARS) -> tuple[int, int]:
     """The place of a sentence; of a long one, as many words as fit around the one that weighs most."""
-    start, end = mistake.span(sentence)
+    start, end = weighed.span(sentence)
     if end - start <= most:
         return start, end
-    first, last = mistake.sentences[sentence].tolist()
-    loudest = first + int(np.abs(mistake.shares[first:last]).argmax())
+    first, last = weighed.sentences[sentence].tolist()
+    loudest = first + int(np.abs(weighed.shares[first:last]).argmax())
     low, high = loudest, loudest + 1
     while True:
         wider = [(low - 1, high)] * (low > first) + [(low, high + 1)] * (high < last)
-        fitting = [(a, b) for a, b in wider if mistake.ends[b - 1] - mistake.starts[a] <= most]
+        fitting = [(a, b) for a, b in wider if weighed.ends[b - 1] - weighed.starts[a] <= most]
         if not fitting:
             break
-        middle = mistake.starts[loudest] + mistake.ends[loudest]
-        low, high = min(fitting, key=lambda span: abs(mistake.starts[span[0]] + mistake.ends[span[1] - 1] - middle))
-    start = int(mistake.starts[low])
-    return start, min(int(mistake.ends[high - 1]), start + most)
+        middle = weighed.starts[loudest] + weighed.ends[loudest]
+        low, high = min(fitting, key=lambda span: abs(weighed.starts[span[0]] + weighed.ends[span[1] - 1] - middle))
+    start = int(weighed.starts[low])
+    return start, min(int(weighed.ends[high - 1]), start + most)
 
 
 # ------------------------------------------------------------------------------------------------ the page
@@ -255,8 +258,9 @@ def _group(report: ErrorReport, group: Group, linked: bool) -> str:
     row = group.example.case.row
     named = f'<a href="#row-{row}">row {row}</a>' if linked else f"row {row}"
     sentence = ""
-    if group.example.decider is not None:
-        sentence = f"<q>{_line(_quoted(group.example, group.example.decider, QUOTED_CHARS))}</q>"
+    decider = group.example.weighed.decider
+    if decider is not None:
+        sentence = f"<q>{_line(_quoted(group.example.weighed, decider, QUOTED_CHARS))}</q>"
     return (
         f'<div class="group"><h3><b>{len(group.rows):,}</b> × '
         f'<span class="pair">{_pair(report, group.truth, group.verdict)}</span></h3>'
@@ -267,7 +271,7 @@ def _group(report: ErrorReport, group: Group, linked: bool) -> str:
 
 def _mistakes(report: ErrorReport) -> str:
     table = report.mistake_table()
-    levels = scale(report.mistakes)
+    levels = scale(mistake.weighed for mistake in report.mistakes)
     cards = "\n".join(_card(report, mistake, levels) for mistake in report.mistakes)
     notes = "".join(f'<p class="note">{_text(note)}</p>' for note in table.notes)
     return f"<h2>{_line(table.title)}</h2>\n{_legend(levels)}\n{cards}{notes}"
@@ -281,9 +285,9 @@ def _legend(levels: tuple[float, ...]) -> str:
         f'<div class="legend">for the verdict, in nats<div>{chips("v")}</div>for the label given<div>{chips("g")}</div>'
         'sentences<div><span><u class="decided">decided</u></span><span><u class="against">spoke against it</u></span>'
         '<span class="x">unknown word</span></div></div>\n'
-        '<p class="note key">Nats of a word or sentence: what leaving it out changes, exactly (“left out alone”), '
-        "and its part of what none changes alone. Those of a text sum to its log-odds of the verdict against "
-        "the label given.</p>"
+        '<p class="note key">Nats of a word or sentence: its share of the log-odds of the verdict against the label '
+        "given. The shares of a text add up to them, less those of an empty text. “Left out alone” is what they would "
+        "lose without it, exactly; of a word that stands twice, one can often go and nothing changes.</p>"
     )
 
 
@@ -292,25 +296,25 @@ def _ranges(levels: tuple[float, ...]) -> list[str]:
 
 
 def _card(report: ErrorReport, mistake: Mistake, levels: tuple[float, ...]) -> str:
-    case = mistake.case
+    case, weighed = mistake.case, mistake.weighed
     names = report.labels[case.truth], report.labels[case.verdict]
-    places = excerpt(mistake)
+    places = excerpt(weighed)
     cut = '<span class="cut"> … </span>'
-    shown = cut.join(_shaded(mistake, start, end, levels, names) for start, end in places)
+    shown = cut.join(_shaded(weighed, start, end, levels, names) for start, end in places)
     if places and places[0][0] > 0:
         shown = cut + shown
-    if places and places[-1][1] < len(mistake.text):
+    if places and places[-1][1] < len(weighed.text):
         shown += cut
     whole = ""
-    if places != [(0, len(mistake.text))]:
-        end = min(len(mistake.text), WHOLE_CHARS)
-        more = cut if end < len(mistake.text) else ""
-        text = _shaded(mistake, 0, end, levels, names)
+    if places != [(0, len(weighed.text))]:
+        end = min(len(weighed.text), WHOLE_CHARS)
+        more = cut if end < len(weighed.text) else ""
+        text = _shaded(weighed, 0, end, levels, names)
         whole = (
-            f"<details><summary>The whole text, {len(mistake.text):,} characters</summary>"
+            f"<details><summary>The whole text, {len(weighed.text):,} characters</summary>"
             f'<div class="text">{text}{more}</div></details>'
         )
-    told = _told(mistake, *names)
+    told = _told(weighed, *names)
     note = f'<p class="told">{_line(told)}</p>' if told else ""
     return (
         f'<article class="card" id="row-{case.row}">\n<div class="head"><span class="row">row {case.row}</span>'
@@ -321,65 +325,67 @@ def _card(report: ErrorReport, mistake: Mistake, levels: tuple[float, ...]) -> s
     )
 
 
-def _told(mistake: Mistake, given: str, taken: str) -> str:
-    decider, opponent = mistake.decider, mistake.opponent
-    parts = []
+def _told(weighed: Weighed, given: str, taken: str) -> str:
+    decider, opponent = weighed.decider, weighed.opponent
+    parts: list[str] = []
+    if len(weighed.sentences) == 1:  # nothing to tell apart
+        return ""
     if decider is not None:
-        alone = mistake.sentence_effects[decider]
+        alone = weighed.sentence_effects[decider]
         parts.append(
-            f"The sentence that decided: {mistake.sentence_shares[decider]:.2f} nats for {taken} "
+            f"The sentence that decided: {weighed.sentence_shares[decider]:.2f} nats for {taken} "
             f"(left out alone: {alone:+.2f})."
         )
     if opponent is not None:
-        alone = -mistake.sentence_effects[opponent]
+        alone = -weighed.sentence_effects[opponent]
         parts.append(
-            f"The one against it: {-mistake.sentence_shares[opponent]:.2f} nats for {given} "
+            f"The one against it: {-weighed.sentence_shares[opponent]:.2f} nats for {given} "
             f"(left out alone: {alone:+.2f})."
         )
     return " ".join(parts)
 
 
-def _shaded(mistake: Mistake, start: int, end: int, levels: tuple[float, ...], names: tuple[str, str]) -> str:
+def _shaded(weighed: Weighed, start: int, end: int, levels: tuple[float, ...], names: tuple[str, str]) -> str:
     """The text from `start` to `end` with its words shaded and the two sentences marked."""
     marked: dict[int, str] = {}
-    for kind, sentence in (("decided", mistake.decider), ("against", mistake.opponent)):
-        if sentence is not None:
-            first, last = mistake.sentences[sentence].tolist()
+    for kind, sentence in (("decided", weighed.decider), ("against", weighed.opponent)):
+        if sentence is not None and len(weighed.sentences) > 1:
+            first, last = weighed.sentences[sentence].tolist()
             marked.update(dict.fromkeys(range(first, last), kind))
     parts: list[str] = []
     place, open_kind = start, ""
-    for word, word_start, word_end in _words_between(mistake, start, end):
+    for word, word_start, word_end in _words_between(weighed, start, end):
         kind = marked.get(word, "")
-        between = _gap(mistake.text[place:word_start])
+        between = _gap(weighed.text[place:word_start])
         if open_kind and kind != open_kind:
             parts.append("</u>")
         parts.append(between)
         if kind and kind != open_kind:
             parts.append(f'<u class="{kind}">')
         open_kind = kind
-        parts.append(_word(mistake, word, mistake.text[word_start:word_end], levels, names))
+        parts.append(_word(weighed, word, weighed.text[word_start:word_end], levels, names))
         place = word_end
     if open_kind:
         parts.append("</u>")
-    parts.append(_gap(mistake.text[place:end]))
+    parts.append(_gap(weighed.text[place:end]))
     return "".join(parts)
 
 
-def _words_between(mistake: Mistake, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    first, last = np.searchsorted(mistake.starts, [start, end])
+def _words_between(weighed: Weighed, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+    first, last = np.searchsorted(weighed.starts, [start, end])
     for word in range(int(first), int(last)):
-        yield word, int(mistake.starts[word]), min(end, int(mistake.ends[word]))
+        yield word, int(weighed.starts[word]), min(end, int(weighed.ends[word]))
 
 
-def _word(mistake: Mistake, word: int, text: str, levels: tuple[float, ...], names: tuple[str, str]) -> str:
-    share, body = float(mistake.shares[word]), _text(text)
+def _word(weighed: Weighed, word: int, text: str, levels: tuple[float, ...], names: tuple[str, str]) -> str:
+    share, body = float(weighed.shares[word]), _text(text)
     shade = level(share, levels)
-    if not mistake.known[word]:
+    if not weighed.known[word]:
         return f'<span class="x" title="unknown">{body}</span>'
     if not shade:
         return body
     side = names[1] if share > 0 else names[0]
-    alone = float(mistake.effects[word]) * (1 if share > 0 else -1)
+    alone = float(weighed.effects[word]) * (1 if share > 0 else -1)
     title = f"{abs(share):.2f} nats for {side} (left out alone: {alone:+.2f})"
     return f'<span class="{"v" if share > 0 else "g"}{abs(shade)}" title="{_line(title)}">{body}</span>'
 
@@ -389,11 +395,11 @@ def _gap(text: str) -> str:
     return _text(_BREAKS.sub(lambda found: "\n\n" if found[0].count("<") > 1 else "\n", text))
 
 
-def _quoted(mistake: Mistake, sentence: int, most: int = SENTENCE_CHARS) -> str:
+def _quoted(weighed: Weighed, sentence: int, most: int = SENTENCE_CHARS) -> str:
     """A sentence in one line, with … where it was shortened."""
-    start, end = _shortened(mistake, sentence, most)
-    first, last = mistake.span(sentence)
-    text = " ".join(_BREAKS.sub(" ", mistake.text[start:end]).split())
+    start, end = _shortened(weighed, sentence, most)
+    first, last = weighed.span(sentence)
+    text = " ".join(_BREAKS.sub(" ", weighed.text[start:end]).split())
     return "… " * (start > first) + text + " …" * (end < last)
 
 
@@ -422,44 +428,44 @@ def write_terminal(report: ErrorReport, file: IO[str] | None = None, most: int =
     for table in tables:
         terminal.write_safely("\n", out)
         terminal.print_table(table, file=out)
-    levels = scale(report.mistakes)
+    levels = scale(mistake.weighed for mistake in report.mistakes)
     if report.mistakes and colourful:
         for name, shades in (("the verdict", VERDICT_SHADES), ("the label given", LABEL_SHADES)):
             chips = zip(_ranges(levels), shades[1:], strict=True)
             drawn = "  ".join(paint(text, shade) for text, shade in chips)
             terminal.write_safely(f"Nats for {name}: {drawn}\n", sys.stderr)
     for mistake in report.mistakes[:most]:
-        case = mistake.case
+        case, weighed = mistake.case, mistake.weighed
         given, taken = report.labels[case.truth], report.labels[case.verdict]
         head = one_line(f"row {case.row}  {given} → {taken}  {percent(case.probability)}  {case.kind}")
         lines = ["", paint(head, "1") if colourful else head, one_line(case.reason)]
-        lines.append(draw_in_line(mistake, levels, colourful))
-        for name, sentence in (("decided by", mistake.decider), ("against it", mistake.opponent)):
-            if sentence is not None:
-                words = one_line(_quoted(mistake, sentence))
-                lines.append(f"  {name} ({mistake.sentence_shares[sentence]:+.2f} nats): “{words}”")
+        lines.append(draw_in_line(weighed, levels, colourful))
+        for name, sentence in (("decided by", weighed.decider), ("against it", weighed.opponent)):
+            if sentence is not None and len(weighed.sentences) > 1:
+                words = one_line(_quoted(weighed, sentence))
+                lines.append(f"  {name} ({weighed.sentence_shares[sentence]:+.2f} nats): “{words}”")
         terminal.write_safely("\n".join(lines) + "\n", out)
     left = len(report.cases) - min(most, len(report.mistakes))
     if left > 0:
         terminal.notice(f"{left:,} more mistakes; --html shows more of them, --json all.")
 
 
-def draw_in_line(mistake: Mistake, levels: tuple[float, ...], colourful: bool) -> str:
+def draw_in_line(weighed: Weighed, levels: tuple[float, ...], colourful: bool) -> str:
     """An excerpt in one line; words coloured where that is wanted."""
-    places = excerpt(mistake, TERMINAL_CHARS)
+    places = excerpt(weighed, TERMINAL_CHARS)
     parts: list[str] = []
     for start, end in places:
         drawn: list[str] = []
         place = start
-        for word, word_start, word_end in _words_between(mistake, start, end):
-            shade = level(float(mistake.shares[word]), levels) if colourful else 0
-            drawn.append(_flat(mistake.text[place:word_start]))
-            text = one_line(mistake.text[word_start:word_end])
+        for word, word_start, word_end in _words_between(weighed, start, end):
+            shade = level(float(weighed.shares[word]), levels) if colourful else 0
+            drawn.append(_flat(weighed.text[place:word_start]))
+            text = one_line(weighed.text[word_start:word_end])
             drawn.append(paint(text, VERDICT_SHADES[shade] if shade > 0 else LABEL_SHADES[-shade]))
             place = word_end
-        parts.append("".join([*drawn, _flat(mistake.text[place:end])]).strip())
+        parts.append("".join([*drawn, _flat(weighed.text[place:end])]).strip())
     before = "… " if places[0][0] > 0 else ""
-    after = " …" if places[-1][1] < len(mistake.text) else ""
+    after = " …" if places[-1][1] < len(weighed.text) else ""
     return f"  {before}{' … '.join(parts)}{after}"
 
 

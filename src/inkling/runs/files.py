@@ -8,15 +8,26 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from inkling.errors import InklingError
 
 MANIFEST = "manifest.json"
 TEMPORARY = ".writing-"
+
+
+def finite(value: Any) -> Any:
+    """For JSON, which has neither infinity nor NaN: such a number becomes null."""
+    if isinstance(value, Mapping):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def sync_folder(folder: Path) -> None:

@@ -17,7 +17,6 @@ The directory appears in one step with a checkpoint of step 0 inside, so from it
 from __future__ import annotations
 
 import json
-import math
 import os
 import platform
 import shutil
@@ -126,7 +125,7 @@ class Run:
 
     def log(self, row: Mapping[str, Any]) -> None:
         with (self.path / "metrics.jsonl").open("a", encoding="utf-8") as file:
-            file.write(json.dumps(_finite(row)) + "\n")
+            file.write(json.dumps(files.finite(row)) + "\n")
 
     def rewind(self, step: int) -> None:
         """Forgets what was logged and saved after `step`, to go on from there: what was saved later is damaged."""
@@ -226,13 +225,4 @@ def _folder(step: int) -> str:
 
 
 def _json(value: Mapping[str, Any]) -> bytes:
-    return (json.dumps(_finite(value), indent=1, ensure_ascii=False) + "\n").encode()
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no infinity: such a number is written as null."""
-    if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return (json.dumps(files.finite(value), indent=1, ensure_ascii=False) + "\n").encode()

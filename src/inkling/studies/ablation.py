@@ -15,7 +15,7 @@ The larger p-value counts, so a difference is called real only where both say so
 together (Holm 1979). Intervals are Student's over seeds, of each pair alone. No percentile bootstrap over seeds: of
 five seeds it covers the truth in 84 % of cases where it should in 95 % (20,000 simulated sets of normal differences).
 
-Epochs and networks are chosen on held-out text; the test text only judges.
+Epochs and networks are chosen on held-out text; the test text only judges. `ablation_page` shows what is found here.
 Left out: interactions of factors are shown (one line for each depth) and not tested.
 """
 
@@ -32,8 +32,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inkling.errors import InklingError
-from inkling.figures import Cell as Shown
-from inkling.figures import Chart, Column, Exhibit, Line, Page, Prose, Table
 from inkling.measure.comparison import holm
 from inkling.measure.intervals import Interval, student_p, student_quantile
 from inkling.measure.paired import mcnemar
@@ -237,9 +235,9 @@ class Ablation:
             factor,
             level,
             sum(len(part) for part in by_seed),
-            over_seeds(_points(by_seed, lambda r: 100 * r.test_accuracy[-1])),
-            over_seeds(_points(by_seed, lambda r: 100 * r.chosen_accuracy)),
-            over_seeds(_points(by_seed, lambda r: r.fluctuation)),
+            over_seeds(_points(by_seed, VALUES["accuracy"])),
+            over_seeds(_points(by_seed, VALUES["chosen"])),
+            over_seeds(_points(by_seed, VALUES["fluctuation"])),
             float(np.mean(saturations)) if saturations else None,
         )
 
@@ -337,190 +335,6 @@ class Ablation:
             f"{_within(test)}, at the epoch that held-out text chose."
         )
 
-    # --------------------------------------------------------------------------------------------------- exhibits
-
-    def effect_table(self, factor: str) -> Table:
-        effects = self.effects(factor)
-        saturated = any(effect.saturation is not None for effect in effects)
-        columns = [
-            Column(factor),
-            Column("networks", ",d"),
-            Column("accuracy", ".2f", "%"),
-            Column("low", ".2f"),
-            Column("high", ".2f"),
-            Column("at the chosen epoch", ".2f", "%"),
-            Column("fluctuation", ".3f", "points"),
-        ]
-        rows: list[tuple[Shown, ...]] = []
-        for e in effects:
-            row: list[Shown] = [e.name, e.networks, e.accuracy.value, *_bounds(e.accuracy), e.chosen.value]
-            row.append(_number(e.fluctuation.value))
-            rows.append(tuple([*row, None if e.saturation is None else 100 * e.saturation] if saturated else row))
-        if saturated:
-            columns.append(Column("saturated", ".1f", "%", "share of sigmoid units, over texts, with a slope < 0.05"))
-        return Table(
-            f"Test accuracy by {factor}",
-            tuple(columns),
-            tuple(rows),
-            (
-                f"After {self.config.epochs} epochs, mean over the networks of the level; low and high: 95 % over "
-                f"{len(self.seeds)} seeds. The chosen epoch is the best on held-out text. Fluctuation: deviation of "
-                "the curve around a locally straight course, after the third epoch.",
-            ),
-        )
-
-    def contrast_table(self, factor: str, measure: Measure = "accuracy") -> Table:
-        columns = (
-            Column("higher"),
-            Column("lower"),
-            Column("difference", ".2f", "points"),
-            Column("low", ".2f"),
-            Column("high", ".2f"),
-            Column("p over seeds", ".2g"),
-            Column("p over texts", ".2g"),
-            Column("corrected p", ".2g"),
-            Column("real"),
-        )
-        rows: list[tuple[Shown, ...]] = []
-        for c in self.contrasts(factor, measure):
-            names = (level_name(factor, c.better), level_name(factor, c.worse))
-            p_values = map(_number, (c.p_seeds, c.p_texts, c.corrected_p))
-            rows.append((*names, c.difference.value, *_bounds(c.difference), *p_values, c.real))
-        return Table(
-            f"Differences of {TITLES[measure]}, by {factor}",
-            columns,
-            tuple(rows),
-            ("Between networks that agree in all else, seed included. Real: the larger p-value, corrected (Holm).",),
-        )
-
-    def curves(self, factor: str) -> Chart:
-        lines = []
-        for level in self.levels(factor):
-            curve = self.mean_curve(self.with_level(factor, level))
-            lines.append(band(level_name(factor, level), list(range(1, curve.shape[1] + 1)), curve))
-        return Chart(
-            f"Test accuracy over epochs by {factor}",
-            "epoch",
-            "test accuracy (%)",
-            tuple(lines),
-            reading=f"Mean over the networks of a level; the band is the 95 % interval over {len(self.seeds)} seeds.",
-        )
-
-    def dropout_chart(self) -> Chart:
-        dropouts = self.levels("word dropout")
-        lines = []
-        for depth in self.levels("depth"):
-            part = list(self.with_level("depth", depth))
-            values = np.array(
-                [
-                    [
-                        np.mean([_last(r) for r in part if (r.cell.seed, r.cell.word_dropout) == (seed, dropout)])
-                        for dropout in dropouts
-                    ]
-                    for seed in self.seeds
-                ]
-            )
-            lines.append(band(level_name("depth", depth), dropouts, values))
-        return Chart(
-            "Test accuracy and word dropout",
-            "probability that a word is dropped",
-            f"test accuracy after {self.config.epochs} epochs (%)",
-            tuple(lines),
-            reading=f"The band is the 95 % interval over {len(self.seeds)} seeds.",
-        )
-
-    def fluctuation_chart(self) -> Chart:
-        depths = [depth for depth in self.levels("depth") if depth]
-        lines = []
-        for activation in self.levels("activation"):
-            part = self.with_level("activation", activation)
-            values = np.array(
-                [
-                    [
-                        np.mean([r.fluctuation for r in part if (r.cell.seed, r.cell.depth) == (seed, depth)])
-                        for depth in depths
-                    ]
-                    for seed in self.seeds
-                ]
-            )
-            lines.append(band(activation, depths, values))
-        return Chart(
-            "Fluctuation from epoch to epoch",
-            "hidden layers",
-            "points of test accuracy",
-            tuple(lines),
-            reading="How far the curve strays from a locally straight course; the band is over seeds. Lower is calmer.",
-        )
-
-    def combination_table(self) -> Table:
-        groups: dict[tuple[Any, ...], list[CellResult]] = {}
-        for result in self.results:
-            groups.setdefault(tuple(of(result.cell) for of in FACTORS.values()), []).append(result)
-        varied = [factor for factor in FACTORS if factor in self.varied] or ["depth"]
-        places = [list(FACTORS).index(factor) for factor in varied]
-        columns = [Column(factor) for factor in varied]
-        columns += [
-            Column("seeds", "d"),
-            Column("accuracy", ".2f", "%"),
-            Column("low", ".2f"),
-            Column("high", ".2f"),
-            Column("held out", ".2f", "%"),
-            Column("at the chosen epoch", ".2f", "%"),
-            Column("fluctuation", ".3f", "points"),
-        ]
-        rows: list[tuple[Shown, ...]] = []
-        for key, found in sorted(groups.items(), key=lambda group: [str(part) for part in group[0]]):
-            accuracy = over_seeds(np.array([_last(r) for r in found]))
-            held_out = float(np.mean([100 * r.held_out_accuracy[-1] for r in found]))
-            chosen = float(np.mean([100 * r.chosen_accuracy for r in found]))
-            rows.append(
-                (
-                    *(key[place] for place in places),
-                    len(found),
-                    accuracy.value,
-                    *_bounds(accuracy),
-                    held_out,
-                    chosen,
-                    _number(float(np.mean([r.fluctuation for r in found]))),
-                )
-            )
-        return Table("Every combination", tuple(columns), tuple(rows))
-
-    def summary(self) -> Page:
-        """For a terminal: the effects and what can be said."""
-        exhibits: list[Exhibit] = []
-        for factor in self.varied:
-            exhibits.append(self.effect_table(factor))
-            exhibits.append(Prose("\n\n".join([*self.sentences(factor), *self.real_sentences(factor, "chosen")])))
-        exhibits.append(Prose(self.verdict()))
-        exhibits += [Prose(note) for note in self.notes]
-        return Page(self.title, tuple(exhibits))
-
-    def page(self) -> Page:
-        """Everything, with charts."""
-        trained = f"{len(self.results):,} trainings of {self.config.epochs} epochs"
-        how = f"Adam at {self.config.rate:g}, batches of {self.config.batch}"
-        scaled = ", standardised" if self.config.standardise else ""
-        opening = (
-            f"{trained}, {len(self.seeds)} seeds; {how}; averages of frozen word vectors{scaled}; "
-            f"{self.test_texts:,} test texts."
-        )
-        exhibits: list[Exhibit] = [Prose("\n\n".join([opening, *self.notes, self.verdict()]))]
-        for factor in self.varied:
-            said = [*self.sentences(factor), *self.real_sentences(factor, "chosen")]
-            exhibits.append(Prose("\n\n".join(said), f"What {factor} does"))
-            exhibits += [self.effect_table(factor), self.curves(factor), self.contrast_table(factor)]
-            exhibits.append(self.contrast_table(factor, "chosen"))
-            if factor == "word dropout":
-                exhibits.append(self.dropout_chart())
-            if factor == "activation" and math.isfinite(self.effects(factor)[0].fluctuation.value):
-                exhibits.append(Prose("\n\n".join(self.sentences(factor, "fluctuation")), "Who fluctuates"))
-                exhibits.append(self.contrast_table(factor, "fluctuation"))
-                if len([depth for depth in self.levels("depth") if depth]) > 1:
-                    exhibits.append(self.fluctuation_chart())
-        exhibits.append(self.combination_table())
-        return Page(self.title, tuple(exhibits))
-
     def to_json(self) -> dict[str, Any]:
         cell, held_out, test = self.chosen
         return {
@@ -548,36 +362,18 @@ def describe(cell: Cell) -> str:
     return f"{hidden}{units}, word dropout {cell.word_dropout:g}, vectors {cell.vectors}"
 
 
-def band(name: str, x: Sequence[float], values: Floats) -> Line:
-    """A line with its interval over seeds; `values` has a row for each seed."""
-    intervals = [over_seeds(column) for column in values.T]
-    known = all(math.isfinite(interval.low) for interval in intervals)
-    return Line(
-        name,
-        x,
-        [interval.value for interval in intervals],
-        [interval.low for interval in intervals] if known else (),
-        [interval.high for interval in intervals] if known else (),
-    )
-
-
 def _points(by_seed: Sequence[Sequence[CellResult]], value: Callable[[CellResult], float]) -> Floats:
     return np.array([np.mean([value(result) for result in part]) for part in by_seed if part])
 
 
-def _last(result: CellResult) -> float:
+def last_accuracy(result: CellResult) -> float:
     return 100 * result.test_accuracy[-1]
 
 
 VALUES: dict[Measure, Callable[[CellResult], float]] = {
-    "accuracy": _last,
+    "accuracy": last_accuracy,
     "chosen": lambda result: 100 * result.chosen_accuracy,
     "fluctuation": lambda result: result.fluctuation,
-}
-TITLES: dict[Measure, str] = {
-    "accuracy": "accuracy after the last epoch",
-    "chosen": "accuracy after the epoch that held-out text chose",
-    "fluctuation": "fluctuation",
 }
 
 
@@ -585,12 +381,13 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:] if text.startswith(("no ", "dropout", "width")) else text
 
 
-def _number(value: float) -> float | None:
+def known(value: float) -> float | None:
+    """For a table: nothing where there is no number."""
     return value if math.isfinite(value) else None
 
 
-def _bounds(interval: Interval) -> tuple[float | None, float | None]:
-    return _number(interval.low), _number(interval.high)
+def bounds(interval: Interval) -> tuple[float | None, float | None]:
+    return known(interval.low), known(interval.high)
 
 
 def _within(interval: Interval) -> str:
@@ -598,8 +395,8 @@ def _within(interval: Interval) -> str:
 
 
 def _interval_json(interval: Interval) -> dict[str, float | None]:
-    low, high = _bounds(interval)
-    return {"value": _number(interval.value), "low": low, "high": high}
+    low, high = bounds(interval)
+    return {"value": known(interval.value), "low": low, "high": high}
 
 
 def _cell_json(cell: Cell) -> dict[str, Any]:

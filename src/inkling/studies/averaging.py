@@ -33,8 +33,8 @@ from torch import Tensor
 
 from inkling.errors import UsageError
 from inkling.studies.stacks import ACTIVATIONS, Stack
-from inkling.text.vectors import WordVectors
-from inkling.text.words import find_words, hash_word
+from inkling.text.vectors import WordVectors, hash_spellings
+from inkling.text.words import find_words
 
 Ids = NDArray[np.int32]
 Places = NDArray[np.int64]
@@ -54,7 +54,10 @@ ORDER, DROPOUT = 1, 2  # what a generator is for, beside the 0 of `first_weights
 
 @dataclass(frozen=True, eq=False)
 class Bags:
-    """The words of texts that have a vector, as rows of the matrix of vectors, text after text; and the classes."""
+    """The words of texts that have a vector, as rows of the matrix of vectors, text after text; and the classes.
+
+    Every occurrence stands for itself, in the order of the text, for each has a mark of its own; `models.bags` counts.
+    """
 
     ids: Ids  # one for each occurrence
     offsets: Places  # texts + 1
@@ -62,13 +65,6 @@ class Bags:
 
     def __len__(self) -> int:
         return len(self.truth)
-
-    def take(self, rows: Places) -> Bags:
-        """Some of the texts, in the order of `rows`."""
-        lengths = np.diff(self.offsets)[rows]
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-        places = np.repeat(self.offsets[rows] - offsets[:-1], lengths) + np.arange(offsets[-1])
-        return Bags(self.ids[places], offsets, self.truth[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,16 +79,8 @@ class Material:
 
 def bag_of_vectors(parts: Sequence[tuple[Sequence[str], Places]], vectors: WordVectors) -> list[Bags]:
     """The known words of each part, which is texts and their classes. Of two equal spellings the first row counts."""
-    spellings = [vectors.word(row) for row in range(len(vectors))]
-    cut = find_words(spellings)
-    single = np.flatnonzero(np.diff(cut.offsets) == 1)
-    # A clitic such as n't or 's is a word of its own only behind another, so alone it is not found as one.
-    clitics = [row for row, word in enumerate(spellings) if "'" in word and len(word) > 1]
-    rows = np.concatenate([single, np.array(clitics, np.int64)])
-    hashes = np.concatenate(
-        [cut.hashes[cut.offsets[single]], np.array([hash_word(spellings[row]) for row in clitics], np.uint64)]
-    )
-    order = np.lexsort((rows, hashes))
+    rows, hashes = hash_spellings(vectors)
+    order = np.argsort(hashes, kind="stable")
     rows, hashes = rows[order], hashes[order]
     bags = []
     for texts, truth in parts:
