@@ -11,8 +11,8 @@ the first of these that holds:
                                 “no reason”
     likely wrong label          p ≥ 0.98, the strong words for the label given have under 15 % of the others' sum, and
                                 no sentence speaks for it with 15 % of the margin
-    a few strong words          up to 3 words without which the verdict would turn, and which have half of what is
-                                strong for it; tried out where the model can be asked, by shares where it cannot
+    a few strong words          the fewest words without which the verdict would turn are no more than 3 and have half
+                                of what is strong for it; tried out where the model can be asked, else by shares
     mixed praise and blame      strong words on both sides, the weaker side at least half the other
     narrow decision             a margin below 0.5 nats (62 % to 38 %)
     no single cause             none of these
@@ -215,8 +215,8 @@ class _Judge:
                 f"{named} … give {pro:.2f} nats for {taken}, and {beside} for {given}: the label may be wrong.",
             )
 
-        few, left = self._few(spelled, pro)
-        if few:
+        few, left = self._few(spelled)
+        if few and margin >= NARROW_NATS and 2 * sum(word.share for word in few) >= pro:
             named = listed(map(str, few))
             return STRONG_WORDS, f"Without {named} the {margin:.2f} nats for {taken} would be {-left:.2f} for {given}."
 
@@ -250,14 +250,11 @@ class _Judge:
             first -= 1
         return " ".join(self.weighed.text[starts[first] : ends[word]].split())
 
-    def _few(self, spelled: list[str], pro: float) -> tuple[list[StrongWord], float]:
+    def _few(self, spelled: list[str]) -> tuple[list[StrongWord], float]:
         """The fewest of the strongest words without which the verdict would turn, and the margin then."""
         tried = [self.pro[:count] for count in range(1, min(FEW, len(self.pro)) + 1)]
-        tried = [words for words in tried if 2 * sum(word.share for word in words) >= pro]
-        if self.weighed.margin < NARROW_NATS or not tried:
-            return [], 0.0
         margins = [self.weighed.margin - sum(word.share for word in words) for words in tried]
-        if self.score is not None:
+        if self.score is not None and tried:
             texts = []
             for words in tried:
                 going = {word.word for word in words}
