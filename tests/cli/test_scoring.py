@@ -16,7 +16,6 @@ import numpy as np
 import polars
 import pytest
 
-import inkling
 from inkling.cli.app import main
 from inkling.models.contracts import LanguageModel
 from inkling.recipes import scoring

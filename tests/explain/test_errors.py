@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from inkling.errors import InklingError, UsageError
-from inkling.explain.errors import (
-    BATCH,
+from inkling.explain.errors import BATCH, ErrorReport, diagnose
+from inkling.explain.faithfulness import deletion_curve, share_of_verdict
+from inkling.explain.reasons import (
     LABEL,
     MEANING,
     MIXTURE,
@@ -23,15 +24,12 @@ from inkling.explain.errors import (
     STRONG_WORDS,
     UNKNOWN,
     WEAK,
-    ErrorReport,
     Leanings,
     Mistake,
-    blanked,
-    deletion_curve,
-    diagnose,
+    find_negators,
     judge_mistake,
-    margin_effects,
 )
+from inkling.explain.weighing import Weighed, blank, find_strong, margin_effects, weigh
 from inkling.explain.words import Explanation
 
 Floats = NDArray[np.float64]
@@ -39,21 +37,33 @@ Floats = NDArray[np.float64]
 WORD = re.compile(r"n't|\w+?(?=n't)|\w+|[^\w\s]")
 NEG, POS = 0, 1
 LOUD = {"good": 1.0, "great": 2.0, "superb": 4.0, "fine": 0.4, "nice": 0.5, "bad": -1.0, "awful": -2.0, "dire": -4.0}
+LOUD |= dict.fromkeys(["kind", "warm", "wry", "deft"], 1.0)
 PLAIN = ["the", "a", "film", "is", "was", "it", "and", "but", "only", "in", "of", "story", "plot", "do", "did"]
 WEIGHTS: dict[str, float] = {**LOUD, **dict.fromkeys([*PLAIN, "not", "n't", "never"], 0.0)}
 
 
 class Sum:
-    """log-odds of pos = Σ weights of the words: leaving one out takes away its weight, exactly."""
+    """log-odds of pos = bias + Σ weights of the words: leaving one out takes away its weight, exactly.
+
+    `mean`: the sum over the number of known words; `distinct`: a word counts once, however often it stands there.
+    """
 
     labels = ("neg", "pos")
 
-    def __init__(self, weights: Mapping[str, float] = WEIGHTS, mean: bool = False) -> None:
-        self.weights, self.mean = weights, mean
+    def __init__(
+        self, weights: Mapping[str, float] = WEIGHTS, mean: bool = False, distinct: bool = False, bias: float = 0.0
+    ) -> None:
+        self.weights, self.mean, self.distinct, self.bias = weights, mean, distinct, bias
+
+    def parts(self, words: Sequence[str]) -> list[float]:
+        spelled = [word.lower() for word in words]
+        known = [word for word in spelled if word in self.weights]
+        size = max(1, len(set(known) if self.distinct else known)) if self.mean else 1
+        counts = {word: spelled.count(word) if self.distinct else 1 for word in spelled}
+        return [self.weights.get(word, 0.0) / (size * counts[word]) for word in spelled]
 
     def odds(self, words: Sequence[str]) -> float:
-        known = [self.weights[word.lower()] for word in words if word.lower() in self.weights]
-        return sum(known) / (max(1, len(known)) if self.mean else 1)
+        return self.bias + sum(self.parts(words))
 
     def log_probs(self, texts: Sequence[str]) -> Floats:
         odds = np.array([self.odds(WORD.findall(text)) for text in texts])
@@ -75,13 +85,19 @@ class Sum:
             ends=np.array([one.end() for one in found], np.int64),
             known=np.array([word.lower() in self.weights for word in words], np.bool_),
             effects=np.array([[-effect, effect] for effect in single]).reshape(-1, 2),
+            parts=np.array([[-part / 2, part / 2] for part in self.parts(words)]).reshape(-1, 2),
             sentences=np.array(sentences, np.int64).reshape(-1, 2),
             sentence_effects=np.array([[-effect, effect] for effect in joint]).reshape(-1, 2),
         )
 
 
+def weighed(text: str, verdict: int = POS, model: Sum | None = None) -> Weighed:
+    return weigh((model or Sum()).explain(text), verdict, 1 - verdict)
+
+
 def judged(text: str, truth: int, model: Sum | None = None, leanings: Leanings | None = None) -> Mistake:
-    return judge_mistake((model or Sum()).explain(text), truth, 1 - truth, 7, leanings)
+    model = model or Sum()
+    return judge_mistake(model.explain(text), truth, 1 - truth, 7, leanings, model.log_probs)
 
 
 def reported(texts: Sequence[str], truth: Sequence[int], model: Sum | None = None, most: int = 50) -> ErrorReport:
@@ -91,6 +107,7 @@ def reported(texts: Sequence[str], truth: Sequence[int], model: Sum | None = Non
         np.array(truth, np.int64),
         model.log_probs(texts),
         lambda places: [model.explain(texts[place]) for place in places],
+        model.log_probs,
         rows=[place + 2 for place in range(len(texts))],
         most=most,
         name="sum",
@@ -120,36 +137,88 @@ def test_effects_on_log_odds_become_effects_on_the_margin(logits: list[float], d
 
 
 def test_in_two_classes_the_effect_is_that_on_the_verdict() -> None:
-    mistake = judged("great film but awful story, superb plot", NEG)
-    assert mistake.effects.tolist() == pytest.approx([2, 0, 0, -2, 0, 0, 4, 0])
-    assert mistake.case.margin == pytest.approx(4.0)
+    found = weighed("great film but awful story, superb plot")
+    assert found.effects.tolist() == pytest.approx([2, 0, 0, -2, 0, 0, 4, 0])
+    assert found.margin == pytest.approx(4.0)
 
 
 @settings(deadline=None, max_examples=50)
-@given(st.lists(st.sampled_from([*WEIGHTS, "qwx", "zzz"]), min_size=1, max_size=20), st.booleans())
-def test_shares_sum_to_the_margin(words: list[str], mean: bool) -> None:
-    text = " ".join(words)
-    if any(word in WEIGHTS for word in words):
-        mistake = judged(text, NEG, Sum(mean=mean))
-        assert mistake.shares.sum() == pytest.approx(mistake.case.margin, abs=1e-9)
-        assert mistake.sentence_shares.sum() == pytest.approx(mistake.case.margin, abs=1e-9)
-        assert not mistake.shares[~mistake.known].any()
+@given(
+    st.lists(st.sampled_from([*WEIGHTS, "qwx", ".", "!"]), max_size=20), st.booleans(), st.booleans(), st.floats(-2, 2)
+)
+def test_shares_sum_to_the_margin_less_that_of_an_empty_text(
+    words: list[str], mean: bool, distinct: bool, bias: float
+) -> None:
+    found = weighed(" ".join(words), NEG, Sum(mean=mean, distinct=distinct, bias=bias))
+    assert found.shares.sum() == pytest.approx(found.margin + bias, abs=1e-9)
+    assert found.sentence_shares.sum() == pytest.approx(found.margin + bias, abs=1e-9)
+    assert found.empty == pytest.approx(-bias, abs=1e-9)
+    assert not found.shares[~found.known].any()
 
 
-def test_a_neutral_word_of_an_average_has_an_effect_but_no_share() -> None:
-    mistake = judged("the film great great", NEG, Sum(mean=True))  # mean 1; without "the" 4/3, without "great" 2/3
-    assert mistake.effects.tolist() == pytest.approx([-1 / 3, -1 / 3, 1 / 3, 1 / 3])
-    assert mistake.shares.tolist() == pytest.approx([-1 / 12, -1 / 12, 7 / 12, 7 / 12])
-    long = judged("the film is it " * 30 + "great", NEG, Sum(mean=True))
-    assert abs(long.shares[0]) < 1e-3 * long.shares[-1]
+def test_in_an_average_a_neutral_word_has_an_effect_but_no_share() -> None:
+    found = weighed("the film great great", model=Sum(mean=True))  # mean 1; without "the" 4/3, without "great" 2/3
+    assert found.effects.tolist() == pytest.approx([-1 / 3, -1 / 3, 1 / 3, 1 / 3])
+    assert found.shares.tolist() == pytest.approx([0, 0, 1 / 2, 1 / 2])
+
+
+def test_where_words_count_once_each_of_two_has_half_the_share_and_no_effect() -> None:
+    found = weighed("great film, great! Bad.", model=Sum(distinct=True))
+    assert found.effects.tolist() == pytest.approx([0, 0, 0, 0, 0, -1, 0])
+    assert found.shares.tolist() == pytest.approx([1, 0, 0, 1, 0, -1, 0])
+    assert found.sentence_shares.tolist() == pytest.approx([2, -1])
+    assert found.sentence_effects.tolist() == pytest.approx([2, -1])
+
+
+def test_three_labels_are_weighed_two_at_a_time() -> None:
+    found = Explanation(
+        text="a b",
+        labels=("x", "y", "z"),
+        log_probs=np.log([0.2, 0.5, 0.3]),
+        starts=np.array([0, 2]),
+        ends=np.array([1, 3]),
+        known=np.array([True, True]),
+        effects=np.zeros((2, 3)),
+        parts=np.array([[1.0, 2.0, 4.0], [0.5, 0.25, 0.0]]),
+        sentences=np.array([[0, 2]]),
+        sentence_effects=np.zeros((1, 3)),
+    )
+    assert weigh(found, 1, 2).shares.tolist() == [-2.0, 0.25]
+    assert weigh(found, 1, 2).sentence_shares.tolist() == [-1.75]
+    assert weigh(found, 1, 0).margin == pytest.approx(np.log(2.5))
+    # against both others, by their probabilities: 2 − (0.4 · 1 + 0.6 · 4) and 0.25 − 0.4 · 0.5
+    assert share_of_verdict(found).tolist() == pytest.approx([-0.8, 0.05])
 
 
 def test_the_sentences_that_decided_and_opposed_are_found() -> None:
-    mistake = judged("The plot was awful. A superb film! Fine story. It was bad.", NEG)
-    assert mistake.sentence(mistake.decider) == "A superb film!"
-    assert mistake.sentence(mistake.opponent) == "The plot was awful."
-    assert mistake.sentence_effects.tolist() == pytest.approx([-2, 4, 0.4, -1])
-    assert judged("A superb film. Great story.", NEG).opponent is None
+    found = weighed("The plot was awful. A superb film! Fine story. It was bad.")
+    assert found.sentence(found.decider) == "A superb film!"
+    assert found.sentence(found.opponent) == "The plot was awful."
+    assert found.sentence_effects.tolist() == pytest.approx([-2, 4, 0.4, -1])
+    assert weighed("A superb film. Great story.").opponent is None
+    assert weighed("").decider is None
+
+
+def test_a_sentence_with_next_to_no_share_speaks_for_nobody() -> None:
+    model = Sum({"superb": 4.0, "the": -0.03})
+    assert weighed("superb! the.", model=model).opponent is None
+    assert weighed("superb! the the.", model=model).opponent == 1
+
+
+def test_a_word_that_stands_n_times_is_as_strong_as_its_shares_over_the_root_of_n() -> None:
+    pro, contra = find_strong(weighed("great great great great dire the nice superb bad"))
+    assert [(word.word, word.count, word.strength) for word in pro] == [("great", 4, 4.0), ("superb", 1, 4.0)]
+    assert [(word.word, word.share) for word in contra] == [("dire", -4.0), ("bad", -1.0)]  # nice: under a quarter
+    assert [str(word) for word in pro] == ["“great” (4×)", "“superb”"]
+    borrowed = Sum({"worst": -1.0, "the": -0.1})  # sums -1 and -1
+    assert [word.word for word in find_strong(weighed("the " * 10 + "worst", NEG, borrowed))[0]] == ["worst", "the"]
+    assert [word.word for word in find_strong(weighed("the " * 5 + "worst", NEG, borrowed))[0]] == ["worst"]
+
+
+def test_marks_and_rounding_are_no_strong_words() -> None:
+    found, _ = find_strong(weighed("! great ! film", model=Sum({"!": 9.0, "great": 1.0, "film": 1e-15})))
+    assert [word.word for word in found] == ["great"]
+    assert find_strong(weighed("the film")) == ([], [])
 
 
 # ------------------------------------------------------------------------------------------------ reasons
@@ -178,8 +247,18 @@ def test_the_sentences_that_decided_and_opposed_are_found() -> None:
             "In “didn't do good” the negated words still count 1.00",
         ),
         ("the film is never awful, the story only bad", POS, NEGATION, "“never awful”"),
-        ("superb story, superb plot, a great film", NEG, LABEL, "“superb” (2×), “great” … give 10.00 nats for pos"),
-        ("superb but bad bad bad, the film is nice", NEG, STRONG_WORDS, "Without “superb” (4.00 nats) the 1.50 nats"),
+        (
+            "superb story, superb plot, a great film",
+            NEG,
+            LABEL,
+            "“superb” (2×), “great” … give 10.00 nats for pos, and nothing",
+        ),
+        (
+            "superb but bad bad bad, the film is nice",
+            NEG,
+            STRONG_WORDS,
+            "Without “superb” the 1.50 nats for pos would be 2.50 for neg.",
+        ),
         (
             "great film and great good plot but awful dire bad, fine superb",
             NEG,
@@ -188,10 +267,16 @@ def test_the_sentences_that_decided_and_opposed_are_found() -> None:
         ),
         ("fine film, the plot and story", NEG, NARROW, "Nearly undecided: 0.40 nats for pos, 59.9 %."),
         (
-            "fine good great nice good fine great film " * 2 + "dire",
+            "kind warm wry deft good film, bad",
             NEG,
             WEAK,
-            "make the 10.60 nats for pos, the strongest",
+            "More than a few words make the 4.00 nats for pos; strongest are “kind” (1.00), “warm” (1.00) and “wry” (1",
+        ),
+        (
+            "nice " * 5 + "fine " * 5 + "film, dire",
+            NEG,
+            WEAK,
+            "make the 0.50 nats for pos; strongest is “dire” (4.00 for neg).",
         ),
     ],
 )
@@ -214,25 +299,68 @@ def test_a_negator_that_does_not_reach_the_word_is_no_reason(text: str) -> None:
     assert judged(text, NEG).case.kind != NEGATION
 
 
-def test_a_word_that_leans_the_other_way_outside_negation_was_not_lost() -> None:
+def test_a_few_words_are_taken_out_to_see_and_all_their_places() -> None:
+    asked: list[list[str]] = []
+
+    def stubborn(texts: list[str]) -> Floats:
+        asked.append(texts)
+        return Sum().log_probs(["the great film"] * len(texts))
+
+    found = Sum().explain("superb and Superb but bad bad dire, great")
+    assert judge_mistake(found, NEG, POS, 7, None, stubborn).case.kind == MIXTURE  # it would still be pos
+    assert asked == [["       and        but bad bad dire, great", "       and        but bad bad dire,      "]]
+    case = judge_mistake(found, NEG, POS, 7, None, Sum().log_probs).case
+    assert case.reason == "Without “superb” (2×) the 4.00 nats for pos would be 4.00 for neg."
+    assert judge_mistake(found, NEG, POS, 7).case == case  # by shares, which are exact in a sum
+
+
+def test_only_a_word_that_speaks_for_the_verdict_outside_negation_too_was_lost() -> None:
     text = "the film is not great and it is a film"
     pairs = Sum({**WEIGHTS, "great": -2.0})  # as if the model had learned the pair "not great"
     leanings = Leanings(2)
     for _ in range(3):
         leanings.add(Sum().explain("a great film"))
-    assert leanings.lean("great", POS) == pytest.approx(6.0)
-    assert leanings.lean("never met", POS) == 0.0
     assert judged(text, POS, pairs).case.kind == NEGATION
     assert judged(text, POS, pairs, leanings).case.kind != NEGATION
+    assert judged(text, NEG, Sum(), leanings).case.kind == NEGATION
 
 
-def test_a_negated_place_teaches_no_leaning() -> None:
+def test_leanings_count_places_outside_negation_and_the_texts_that_hold_a_word() -> None:
     leanings = Leanings(2)
     leanings.add(Sum().explain("not great, awful"))
-    assert leanings.lean("great", POS) == 0.0
-    assert leanings.lean("awful", POS) == 0.0  # within three words of the negator, too
-    leanings.add(Sum().explain("great"))
-    assert leanings.lean("great", NEG) == pytest.approx(-2.0)
+    assert leanings.allow("great", NEG)  # negated, so nothing is known of it
+    assert leanings.allow("awful", POS)  # within three words of the negator, too
+    leanings.add(Sum().explain("great film, great"))
+    leanings.add(Sum({"great": -1.0}).explain("great"))
+    assert leanings.allow("great", POS)  # in two of three places
+    assert not leanings.allow("great", NEG)
+    assert not leanings.allow("film", POS)  # for nobody
+    assert leanings.allow("never met", POS)
+    assert leanings.rarity("great") == pytest.approx(np.log(4 / 3))
+    assert leanings.rarity("film") == pytest.approx(np.log(4 / 1))
+    assert leanings.rarity("never met") == pytest.approx(np.log(4 / 1))
+
+
+def test_words_that_speak_for_the_verdict_only_here_lead_no_group() -> None:
+    leanings = Leanings(2)
+    leanings.add(Sum({"a": -1.0, "great": 1.0}).explain("a great film"))
+    borrowed = Sum({"a": 1.0, "great": 1.5, "film": 0.0})
+    assert [word for word, _ in judged("a great film", NEG, borrowed).case.words] == ["great", "a"]
+    assert [word for word, _ in judged("a great film", NEG, borrowed, leanings).case.words] == ["great"]
+
+
+def test_the_negator_of_a_word_is_the_nearest_in_its_clause() -> None:
+    assert find_negators("it is n't the very best of all".split()) == [None, None, None, 2, 2, 2, None, None]
+    assert find_negators("never not good ... but no doubt best".split()) == [
+        None,
+        0,
+        1,
+        1 - 1 and None,
+        1,
+        None,
+        None,
+        None,
+    ]
 
 
 def test_a_text_without_words_is_judged_too() -> None:
@@ -277,7 +405,7 @@ def test_mistakes_that_rest_on_the_same_words_form_a_group() -> None:
     assert word.nats == pytest.approx(24.0)
     assert word.holders == 6
     assert sorted(group.rows) == [2, 5, 8, 11, 14, 17]
-    assert group.example.text == kinds[0]
+    assert group.example.weighed.text == kinds[0]
 
 
 def test_what_is_explained_is_asked_for_in_batches_and_only_when_there_are_mistakes() -> None:
@@ -334,29 +462,42 @@ def random_texts(count: int) -> list[str]:
 
 def test_blanking_leaves_all_else_in_its_place() -> None:
     found = Sum().explain("A great film, great!")
-    assert blanked(found, np.array([1, 4])) == "A       film,      !"
-    assert blanked(found, np.array([], np.int64)) == found.text
+    assert blank(found, np.array([1, 4])) == "A       film,      !"
+    assert blank(found, np.array([], np.int64)) == found.text
 
 
-def test_the_exact_order_falls_faster_than_chance_and_never_rises_at_first() -> None:
+def test_the_order_of_shares_falls_faster_than_chance() -> None:
     found = [Sum().explain(text) for text in random_texts(40)]
     backwards = [-one.effects[:, one.verdict] for one in found]
     steps = (0.0, 0.1, 0.3, 0.5)
     result = deletion_curve(Sum().log_probs, found, steps, np.random.default_rng(0), {"backwards": backwards})
-    exact, worst, chance = result.deletions
-    assert [one.order for one in result.deletions] == ["exact effect", "backwards", "random"]
-    assert exact.above is None
-    # A sum: what is left after the two strongest of 20 words went, by hand.
+    names = ["share", "exact effect", "backwards", "random"]
+    assert [one.order for one in result.deletions] == names
+    share, exact, worst, chance = result.deletions
+    assert share.above is None
+    # A sum: what is left after the two strongest of 20 words went, by hand; effects are as good.
     expected = [one.effects[:, one.verdict].sum() - np.sort(one.effects[:, one.verdict])[-2:].sum() for one in found]
-    assert exact.log_odds[1] == pytest.approx(np.mean(expected))
-    assert exact.log_odds[0] == pytest.approx(chance.log_odds[0])
+    assert share.log_odds[1] == pytest.approx(np.mean(expected))
+    assert exact.log_odds == pytest.approx(share.log_odds)
+    assert share.log_odds[0] == pytest.approx(chance.log_odds[0])
     for one in (worst, chance):
         assert one.above is not None
         assert 0 < one.above.low < one.above.value < one.above.high
-        assert one.above.value == pytest.approx(one.area.value - exact.area.value)
-    assert [line.name for line in result.chart().lines] == ["exact effect", "backwards", "random"]
-    assert len(result.table().rows) == 3
+        assert one.above.value == pytest.approx(one.area.value - share.area.value)
+    assert [line.name for line in result.chart().lines] == names
+    assert len(result.table().rows) == 4
     json.dumps(result.to_json())
+
+
+def test_where_words_count_once_effects_alone_miss_what_stands_twice() -> None:
+    model = Sum(distinct=True)
+    found = [model.explain("superb plot, a fine, nice, good story, superb film")] * 10
+    result = deletion_curve(model.log_probs, found, (0.0, 0.2, 0.4), np.random.default_rng(0))
+    share, exact, _ = result.deletions
+    assert share.log_odds == pytest.approx((5.9, 1.9 - 1.0, 0.0))  # 3 and 5 of 12: superb twice, good; nice, fine
+    assert exact.log_odds == pytest.approx((5.9, 4.0, 4.0))  # good, nice, fine, then marks and neutral words in order
+    assert exact.above is not None
+    assert exact.above.low > 0
 
 
 def test_the_area_is_the_mean_height_of_the_curve() -> None:

@@ -147,7 +147,7 @@ def judge(networks: Networks, cases: list[Case], phrases: list[Phrase]) -> Findi
     intervals = [over_seeds(effects[:-1, i]) for i in range(len(ordered))]
     guilty = [interval.low > 0 for interval in intervals]
     innocent = [interval.high < 0 for interval in intervals]
-    verdict: Verdict = "holds" if all(guilty) else "holds if" if any(guilty) else "fails"
+    verdict: Verdict = "holds" if guilty and all(guilty) else "holds if" if any(guilty) else "fails"
     names = [phrase.words for phrase in ordered]
     wrong = [sum(one[i].verdict != case.truth for one in explained[:-1]) for i, case in enumerate(cases)]
     ours_wrong = [explained[-1][i].verdict != case.truth for i, case in enumerate(cases)]
