@@ -39,8 +39,8 @@ def write_csv(path: Path, rows: Sequence[Sequence[str]], header: Sequence[str] =
 
 
 def make_lab(folder: Path) -> Path:
-    """train.csv, test.csv and a run `run` that was trained on the first."""
-    write_csv(folder / "train.csv", reviews(1, 400))
+    """train.csv, test.csv and a run `run` trained on the first, of which enough is held out for a threshold."""
+    write_csv(folder / "train.csv", reviews(1, 1600))
     write_csv(folder / "test.csv", reviews(2, 300))
     assert main(["train", "dan", str(folder / "train.csv"), "--words", "1", "--out", str(folder / "run")]) == 0
     return folder

@@ -42,7 +42,8 @@ def test_every_mistake_is_there_with_its_row_most_confident_first(errors: Cli, l
     for case in found["most_confident"]:
         assert case["text"] == TEST[case["row"] - 1][0]
         assert case["label"] == TEST[case["row"] - 1][1] != case["verdict"]
-        assert math.fsum(word["share_nats"] for word in case["words"]) == pytest.approx(case["margin_nats"], abs=1e-4)
+        shares = math.fsum(word["share_nats"] for word in case["words"])
+        assert shares + case["empty_nats"] == pytest.approx(case["margin_nats"], abs=1e-4)
     assert sum(found["reasons"].values()) == len(wrong)
     assert found["report"]["right"] == 300 - len(wrong)
     assert found["faithfulness"] is None
@@ -74,14 +75,17 @@ def test_faithfulness_is_measured_against_gradients_and_chance(errors: Cli, tmp_
     found = errors.json("--on", "test.csv", "--faithfulness", "--html", str(page))["faithfulness"]
     assert found["text_count"] == 150  # 300 texts, evenly spaced, at most 200
     curves = {curve["order"]: curve for curve in found["curves"]}
-    assert set(curves) == {"exact effect", "gradient × input", "random"}
+    assert set(curves) == {"share", "exact effect", "gradient × input", "random"}
     starts = {curve["log_odds"][0] for curve in curves.values()}
     assert len(starts) == 1
     assert curves["random"]["above"]["low"] > 0
-    assert curves["exact effect"]["log_odds"][-1] < starts.pop()
+    assert curves["share"]["log_odds"][-1] < starts.pop()
+    assert curves["share"]["above"] is None
     assert "Faithfulness" in page.read_text(encoding="utf-8")
     assert errors.json("--on", "test.csv", "--faithfulness")["faithfulness"] == found  # the same seed, the same chance
-    assert "gradient × input" in errors("--on", "test.csv", "--faithfulness").split("Faithfulness of the effects")[1]
+    assert (
+        "gradient × input" in errors("--on", "test.csv", "--faithfulness").split("Faithfulness of the explanations")[1]
+    )
 
 
 def test_a_page_is_written_and_nothing_in_it_is_raw(errors: Cli, tmp_path: Path) -> None:

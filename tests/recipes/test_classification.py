@@ -47,7 +47,7 @@ def write(path: Path, rows: Sequence[Example]) -> str:
     return str(path)
 
 
-TRAIN, HELD, FRESH = examples(1, 300), examples(2, 80), examples(3, 200)
+TRAIN, HELD, FRESH = examples(1, 300), examples(2, 200), examples(3, 200)
 AGAIN = [(f"  {text.upper()} ", label) for text, label in TRAIN[:SEEN]]  # seen before, in other letters
 MIXED = [*FRESH[:150], *AGAIN]
 

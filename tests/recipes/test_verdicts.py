@@ -82,17 +82,19 @@ def test_reasons_are_told_against_the_runner_up_and_brute_force_confirms_them(ne
     text = "The usual film was dull. Superb and witty music."
     [found] = explain(network, [text])
     order = found.log_probs.argsort()[::-1]
-    why = Reasons.of(found, int(order[0]), 1)
+    why = Reasons.of(found, int(order[0]))
     assert (why.verdict, why.runner_up) == (LABELS[order[0]], LABELS[order[1]]) == ("good", "bad")
     margin = float(found.log_probs[order[0]] - found.log_probs[order[1]])
-    assert why.weighed.shares.sum() == pytest.approx(margin, rel=1e-9)
+    empty = network.log_probs([""]).double()[0]
+    before = float(empty[int(order[0])] - empty[int(order[1])])
+    assert why.weighed.shares.sum() == pytest.approx(margin - before, abs=1e-5)
     [dull] = [word for word in why.contra if word.word == "dull"]
     without = network.log_probs([text.replace("dull", "")]).double()[0]
     expected = margin - float(without[int(order[0])] - without[int(order[1])])
-    assert dull.effect_nats == pytest.approx(expected, abs=1e-5)
-    assert dull.share_nats < 0 < why.pro[0].share_nats
+    assert dull.effect == pytest.approx(expected, abs=1e-5)
+    assert dull.share < 0 < why.pro[0].share
     assert {word.word for word in why.pro} >= {"superb", "witty"}
-    assert all(np.diff([abs(word.share_nats) for word in why.pro]) <= 0)
+    assert all(np.diff([word.strength for word in why.pro]) <= 0)
     assert why.sentence is not None
     assert why.sentence[0] == "Superb and witty music."
     assert set(why.to_json()) == {"rather_than", "for", "against", "decided_by"}
@@ -103,7 +105,7 @@ def test_a_text_that_the_network_knows_nothing_of_has_a_verdict_and_no_reasons(
     text: str, network: AveragingNetwork
 ) -> None:
     [found] = explain(network, [text])
-    why = Reasons.of(found, found.verdict, 1)
+    why = Reasons.of(found, found.verdict)
     assert (why.pro, why.contra) == ((), ())
     empty = network.read(torch.zeros(1, network.vectors.shape[1]))[0]
     np.testing.assert_allclose(found.log_probs, empty.numpy(), atol=1e-6)

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import io
 import re
+from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -17,17 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inkling.errors import InklingError
-from inkling.explain.errors import (
-    MIXTURE,
-    STRONG_WORDS,
-    Case,
-    Deletion,
-    ErrorReport,
-    Faithfulness,
-    Group,
-    GroupWord,
-    Mistake,
-)
+from inkling.explain.errors import ErrorReport, Group, GroupWord
+from inkling.explain.faithfulness import Deletion, Faithfulness
+from inkling.explain.reasons import MIXTURE, STRONG_WORDS, Case, Mistake
+from inkling.explain.weighing import Weighed
 from inkling.measure.classification import ClassificationReport
 from inkling.measure.intervals import Interval
 from inkling.report.errors import EXCERPT_CHARS, excerpt, level, render, scale, write, write_terminal
@@ -55,7 +49,8 @@ def mistake(
     case = Case(row, 0, 1, 0.875, margin, kind, f"Reason of {row}.", tuple(pieces[:1]))
     seen = np.array(known if known is not None else [True] * len(words), np.bool_)
     text = between.join(words)
-    return Mistake(case, text, starts, starts + lengths, seen, shares, shares, spans, sums, sums)
+    weighed = Weighed(text, 0.875, margin, starts, starts + lengths, seen, shares, shares, spans, sums, sums)
+    return Mistake(case, weighed)
 
 
 @cache
@@ -153,7 +148,7 @@ def test_nothing_is_loaded_and_only_the_own_style_is_allowed() -> None:
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8), min_size=1, max_size=8))
 def test_a_short_text_is_shown_whole_and_as_it_is(words: list[str]) -> None:
     found = mistake([(word, 0.3 * i - 1) for i, word in enumerate(words)])
-    assert read(report(found)).shown == [safe(found.text)]
+    assert read(report(found)).shown == [safe(found.weighed.text)]
 
 
 # ------------------------------------------------------------------------------------------------ what is drawn
@@ -161,8 +156,10 @@ def test_a_short_text_is_shown_whole_and_as_it_is(words: list[str]) -> None:
 
 def test_words_are_shaded_by_side_and_size_on_the_scale_of_the_page() -> None:
     found = mistake([("superb", 1.2), ("fine", 0.25), ("the", 0.01), ("awful", -0.6), ("qwx", 0.0)])
-    found = mistake([*zip(found.text.split(), found.shares.tolist(), strict=True)], known=[True] * 4 + [False])
-    assert scale((found,)) == pytest.approx(LEVELS)
+    found = mistake(
+        [*zip(found.weighed.text.split(), found.weighed.shares.tolist(), strict=True)], known=[True] * 4 + [False]
+    )
+    assert scale((found.weighed,)) == pytest.approx(LEVELS)
     assert read(report(found)).shades == [
         ("v4", "superb", "1.20 nats for pos (left out alone: +1.20)"),
         ("v2", "fine", "0.25 nats for pos (left out alone: +0.25)"),
@@ -178,8 +175,10 @@ def test_a_level_is_reached_from_either_side(share: float, expected: int) -> Non
 
 def test_the_scale_is_of_round_numbers_and_exists_without_mistakes() -> None:
     assert scale(()) == pytest.approx((0.1, 0.2, 0.5, 1.0))
-    assert scale((mistake([("a", 0.07)]),)) == pytest.approx((0.005, 0.01, 0.025, 0.05))
-    assert scale((mistake([("a", 35.0)]), mistake([("a", -35.0)]))) == pytest.approx((2.0, 4.0, 10.0, 20.0))
+    assert scale((mistake([("a", 0.07)]).weighed,)) == pytest.approx((0.005, 0.01, 0.025, 0.05))
+    assert scale((mistake([("a", 35.0)]).weighed, mistake([("a", -35.0)]).weighed)) == pytest.approx(
+        (2.0, 4.0, 10.0, 20.0)
+    )
 
 
 def test_the_two_sentences_are_marked_and_told_apart_without_colour() -> None:
@@ -235,7 +234,7 @@ def long_mistake() -> Mistake:
 
 def test_a_long_text_is_cut_around_the_sentences_that_weigh_most_and_unfolds() -> None:
     found = long_mistake()
-    places = excerpt(found)
+    places = excerpt(found.weighed)
     assert sum(end - start for start, end in places) <= EXCERPT_CHARS
     assert all(a[1] < b[0] for a, b in pairwise(places))
     reader = read(report(found))
@@ -244,7 +243,7 @@ def test_a_long_text_is_cut_around_the_sentences_that_weigh_most_and_unfolds() -
     assert "sentence80 is-number such80x." in short
     assert " … " in short
     assert len(short) < EXCERPT_CHARS + 200
-    assert whole == found.text
+    assert whole == found.weighed.text
     assert "details" in reader.tags
     assert "The whole text, 2,999 characters" in render(report(found))
 
@@ -252,26 +251,26 @@ def test_a_long_text_is_cut_around_the_sentences_that_weigh_most_and_unfolds() -
 def test_neighbouring_sentences_are_shown_together_whatever_space_is_between_them() -> None:
     pieces = [("x" * 200, 0.01), ("y" * 200, 2.0), ("z" * 200, -1.0), *[("w" * 400, 0.0)] * 4]
     found = mistake(pieces, sentences=[(i, i + 1) for i in range(7)], between=" <br /><br />")
-    assert excerpt(found, 500) == [(213, 626)]
+    assert excerpt(found.weighed, 500) == [(213, 626)]
 
 
 def test_a_sentence_without_end_is_cut_around_its_strongest_word() -> None:
     pieces = [("word", 0.0)] * 1000
     pieces[500] = ("strong", 3.0)
-    [(start, end)] = excerpt(mistake(pieces))
-    shown = mistake(pieces).text[start:end]
+    [(start, end)] = excerpt(mistake(pieces).weighed)
+    shown = mistake(pieces).weighed.text[start:end]
     assert "strong" in shown
     assert 450 < len(shown) <= 500
     assert shown.startswith("word ")
     assert shown.endswith(" word")
-    [(start, end)] = excerpt(mistake([("x" * 9000, 1.0)]))
+    [(start, end)] = excerpt(mistake([("x" * 9000, 1.0)]).weighed)
     assert end - start <= EXCERPT_CHARS
 
 
 def test_a_long_text_without_words_shows_its_beginning() -> None:
     blank = mistake([], sentences=[])
-    blank = Mistake(**{**blank.__dict__, "text": "?" * 5000})
-    assert excerpt(blank) == [(0, EXCERPT_CHARS)]
+    blank = Mistake(blank.case, replace(blank.weighed, text="?" * 5000))
+    assert excerpt(blank.weighed) == [(0, EXCERPT_CHARS)]
     assert "The whole text, 5,000 characters" in render(report(blank))
 
 
@@ -297,13 +296,14 @@ def test_a_terminal_gets_colours_and_a_pipe_plain_text(
 ) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    found = report(mistake([("superb", 1.0), ("awful\x1b[31m", -0.5), ("film\n", 0.0)]))
+    words = [("superb", 1.0), ("awful\x1b[31m", -0.5), ("film\n", 0.0)]
+    found = report(mistake(words, sentences=[(0, 2), (2, 3)]))
     plain, coloured = io.StringIO(), Terminal()
     write_terminal(found, plain)
     assert "\x1b" not in plain.getvalue()
     for part in ("row 7  neg → pos  87.5 %  mixed praise and blame", "Reason of 7.", "superb awful\\x1b[31m film"):
         assert part in plain.getvalue()
-    assert "decided by (+0.50 nats): “superb awful\\x1b[31m film" in plain.getvalue()
+    assert "decided by (+0.50 nats): “superb awful\\x1b[31m”" in plain.getvalue()
     assert capsys.readouterr().err == ""
     write_terminal(found, coloured)
     assert "\x1b[1;4;38;5;166msuperb\x1b[0m \x1b[1;38;5;32mawful\\x1b[31m\x1b[0m film" in coloured.getvalue()

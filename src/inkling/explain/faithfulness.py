@@ -11,6 +11,7 @@ makes them fall fast. Orders on the same texts:
 With two labels the share is that of explain/weighing.py; with more, the others weigh by their probability, which is how
 the log-odds of the verdict hang on their scores. The exact effect is right for one word and can still be a poor order:
 where a feature counts once, none of two equal words has an effect alone, and both together may have a great one.
+Gradient × input is the same order as the share where no hidden layer follows the average.
 """
 
 from __future__ import annotations

@@ -14,8 +14,9 @@ effect).
 
 The *strength* of a word which stands n times in a text is |Σ shares| / √n, and *strong* is a word with at least a
 quarter of the largest strength there; marks are no words. (A model of runs of words gives “the” of “the worst” a part
-of that run. By their sums alone “the” and “a”, which stand everywhere, would be among the first three words of every
-seventh mistake on film reviews; √n makes that one in thirty, and still prefers “great” three times to once.)
+of that run. By sums alone, “the”, “a” and their like, which stand everywhere, would be among the first three words of
+36 % of the mistakes on film reviews; √n makes that 6 %, and still leaves a word that stands three times over half its
+weight.)
 
 Left out: phrases (the part of a run of words is shared among its words).
 """
