@@ -14,6 +14,7 @@ from inkling.recipes.stream import encode_stream
 from inkling.text.tokenise import train_tokeniser
 
 
+@pytest.mark.slow
 def test_b1_compares_two_ways_and_measures_what_they_write() -> None:
     finding = learns_and_writes(Context(), seconds=2.0)
     figures = finding.figures

@@ -64,6 +64,7 @@ def test_the_demo_measures_four_models_and_writes_two_pages(tmp_path: Path, caps
     assert "Where reviews-dan errs on reviews-test.csv" in (out / "errors.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_without_an_index_the_demo_says_so_in_one_line_and_generates(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -127,7 +127,7 @@ def test_nothing_extra_is_done_where_nothing_extra_is_wanted(lab: Path, monkeypa
 
 def test_a_network_that_the_six_gram_beats_is_named(lab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("inkling.runs.run.Run.kind", "network")
-    monkeypatch.setattr(evaluation, "load", lambda run: Uniform(ByteTokeniser()))
+    monkeypatch.setattr(evaluation, "load_language_model", lambda run: Uniform(ByteTokeniser()))
     said = [s for s in measured(lab, "words").sentences() if "does not beat" in s]
     assert len(said) == 1
     assert "character 6-gram (" in said[0]

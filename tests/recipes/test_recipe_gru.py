@@ -106,6 +106,7 @@ def test_dropout_grows_with_the_epochs() -> None:
     assert 0 < dropout_for(4) < dropout_for(30) <= 0.5
 
 
+@pytest.mark.slow
 def test_words_and_bytes_are_learned_too(text_file: Path, tmp_path: Path) -> None:
     for tokens in ("word", "byte", "bpe"):
         recipe = small(text_file, steps=6, tokens=tokens, vocabulary=300 if tokens != "byte" else 0)

@@ -1,13 +1,14 @@
 """Whether a classifier's probabilities can be believed, and what it buys to let it say "unsure".
 
-    temperature      T minimises −Σ ln softmax(z / T)[true class]       z: logits of held-out texts
+    temperature      T minimises −Σ ln softmax(z / T)[true class]       z: logits of held-out texts, n of them, each
+                                                                        label believed n + 1 times in n + 2 (Platt)
     confidence       the probability of the verdict, max_c p_c
     ECE              Σ_bins n_b |accuracy_b − mean confidence_b| / N      expected calibration error
 
 With β = 1/T the nats are convex in β (a sum of log-sum-exp of linear functions), with slope Σ (E_p[z] − z_true) and
-curvature Σ Var_p[z], so Newton's method inside a bracket that only shrinks finds the one minimum. If held-out texts are
-told apart perfectly, ever smaller T would be ever better; T stays between 0.05 and 20, and so it does where the scores
-are worse than none. Dividing by T never changes a verdict.
+curvature Σ Var_p[z], so Newton's method inside a bracket that only shrinks finds the one minimum. T stays between 0.05
+and 20, also where held-out texts are told apart perfectly or the scores are worse than none. Dividing by T never
+changes a verdict.
 
 Bins hold equally many texts, the least confident first; texts of equal confidence are never torn apart, so bins can be
 fewer than asked for, and the order of rows changes nothing. Of a finite number of texts even perfectly calibrated

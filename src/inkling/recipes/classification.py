@@ -176,7 +176,7 @@ class Judged:
         said = [self.report.sentence(), *self.known.sentences(self.right), f"{name}: {self.calibration.sentence()}"]
         answered = self.answered
         if answered is None:
-            said.append(f"{name} has no threshold for 'unsure': none made it right on 95 % of its held-out texts.")
+            said.append(f"{name} has no threshold for 'unsure': its held-out texts promise 95 % at none.")
         elif not answered.texts:
             said.append(f"{name} says 'unsure' below {answered.threshold:.4f}, and so on every text here.")
         elif answered.texts < answered.rows:

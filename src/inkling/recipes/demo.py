@@ -251,6 +251,7 @@ def read_reviews(
         text.truth,
         network.log_probs(text.texts).numpy(),
         explain_places,
+        lambda some: network.log_probs(some).numpy(),
         rows=text.number.tolist(),
         name=run.path.name,
         text_name=test_file.name,

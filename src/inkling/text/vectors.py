@@ -148,8 +148,8 @@ def hash_spellings(vectors: WordVectors) -> tuple[NDArray[np.int64], NDArray[np.
     spelled = [vectors.word(row) for row in range(len(vectors))]
     words = find_words(spelled)
     single = np.flatnonzero(words.lengths == 1)  # what is cut in two is never met in a text
-    # n't and 's are words of their own only behind another, so alone they are not found as one.
-    clitics = [row for row, word in enumerate(spelled) if CLITIC.fullmatch(word)]
+    # 's and 'll are words of their own only behind another, so alone they are not found as one.
+    clitics = [row for row in np.flatnonzero(words.lengths == 2).tolist() if CLITIC.fullmatch(spelled[row])]
     rows = np.concatenate([single, np.array(clitics, np.int64)])
     hashes = np.concatenate(
         [words.hashes[words.offsets[single]], np.array([hash_word(spelled[row]) for row in clitics], np.uint64)]

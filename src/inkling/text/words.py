@@ -186,7 +186,7 @@ def _cut_clitics(codes: NDArray[np.uint32], kinds: NDArray[np.uint8], starts: ND
     places = np.flatnonzero(codes == _APOSTROPHE)
     places = places[(kinds[places - 1] == LETTER) & (kinds[places + 1] == LETTER)]
     is_nt = (codes[places + 1] == ord("t")) & (kinds[places + 2] != LETTER) & (codes[places - 1] == ord("n"))
-    negated = places[is_nt & (kinds[places - 2] == LETTER)]
+    negated = places[is_nt]  # of text that is cut already too: is n't
     starts[places] = True
     starts[places + 1] = False
     starts[negated] = False
