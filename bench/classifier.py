@@ -8,7 +8,7 @@ choosing included. fastText gets its text cut and written for nothing; its setti
 training text. On SST-2 (dev) and BBC News (five folds): ours with nothing said beside scikit-learn's, paired.
 
 `--check` fails unless ours is more accurate than fastText's best and reaches that in half of its time, and is nowhere
-shown worse than scikit-learn.
+shown worse than scikit-learn, and leaving out each word of all test reviews takes under a minute and is exact.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import inkling  # first: it decides what this CPU may be asked to do
+from inkling.explain.words import explain, log_odds
 from inkling.measure.classification import wilson
 from inkling.measure.paired import compare_classifiers
+from inkling.models.bags import bag, collect
 from inkling.models.dan import AveragingNetwork, DANConfig, average
 from inkling.models.dan_loss import Product, ScoreLoss
 from inkling.recipes.averaging import (
@@ -40,7 +42,11 @@ from inkling.recipes.averaging import (
 )
 from inkling.recipes.labelled import LabelledConfig, mark_held_out, read_labelled
 from inkling.recipes.labelled_text import LabelledText
+from inkling.text.grams import grams_of
+from inkling.text.words import Words, find_words
 from inkling.training.quasi_newton import minimise
+
+import torch  # isort: skip
 
 assert inkling.__version__
 Ints = NDArray[np.int64]
@@ -69,8 +75,6 @@ def time_to(accuracy: float, train: LabelledText, test: LabelledText) -> float:
     """Seconds from raw texts until the fit with the first settings is as accurate on test; judging is not counted."""
     config = DANConfig(words=3, distinct=True, bits=choose_bits(train.texts, DANConfig(words=3)))
     started = time.perf_counter()
-    from inkling.models.bags import collect
-
     found = collect(train.texts, config.grams)
     table = learn_table(found, config.grams, 0, 20_000_000)
     product = Product(table.keep(found, True), len(table.keys))
@@ -131,7 +135,6 @@ def scikit_learn(train: LabelledText, test: LabelledText) -> tuple[str, float, F
 
 def plain_torch(train: LabelledText, test: LabelledText, threads: int) -> tuple[str, float, Flags]:
     """An averaging network as it is usually written: a dictionary of words, an EmbeddingBag, Adam, batches of 64."""
-    import torch
     from torch import nn
 
     torch.set_num_threads(threads)
@@ -198,7 +201,33 @@ def imdb(data: Path, threads: int, quick: bool) -> bool:
     if not quick:
         show(*scikit_learn(train, test))
         show(*plain_torch(train, test, threads))
-    return bool(mine.sum() > best[2].sum() and reached <= best[1] / 2)
+    explained = leave_out(fitted.network, test)
+    return bool(mine.sum() > best[2].sum() and reached <= best[1] / 2) and explained
+
+
+def leave_out(network: AveragingNetwork, test: LabelledText) -> bool:
+    """Each word of each test review left out in turn, timed; some of them by reading the review again."""
+    started = time.perf_counter()
+    found = explain(network, test.texts, sentences=False)
+    seconds = time.perf_counter() - started
+    words = sum(len(one.starts) for one in found)
+    double = network.double()
+    worst, checked = 0.0, 0
+    for one in found[:: len(found) // 20]:
+        cut = find_words([one.text])
+        count = len(cut.hashes)
+        whole = log_odds(torch.from_numpy(one.log_probs)[None])[0]
+        for place in range(count):
+            kept = np.arange(count) != place
+            rest = Words(cut.hashes[kept], cut.starts[kept], cut.ends[kept], np.array([0, count - 1]))
+            grams = grams_of([one.text], rest, network.config.grams)
+            bags = network.table.keep(bag(grams), network.config.distinct)
+            again = log_odds(double.read(average(bags, double.vectors)))[0]
+            worst = max(worst, float((whole - again - torch.from_numpy(one.effects[place])).abs().max()))
+            checked += 1
+    print(f"  {'each word left out, exactly':52} {seconds:7.1f} s   {words:,} words of {len(found):,} reviews")
+    print(f"  {'largest difference from reading again':52} {worst:9.1e}   nats, {checked:,} words")
+    return seconds < 60 and worst <= 1e-6
 
 
 def paired(name: str, mine: Flags, theirs: Flags) -> bool:
@@ -239,8 +268,6 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="leave scikit-learn and PyTorch out on IMDB")
     parser.add_argument("--check", action="store_true", help="fail unless the figures are what the README says")
     options = parser.parse_args()
-    import torch
-
     torch.set_num_threads(options.threads)
     passed = True
     for name in options.sets:

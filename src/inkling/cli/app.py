@@ -27,6 +27,8 @@ app = typer.Typer(
       inkling train bigram novel.txt            train a model on your text
       inkling evaluate runs/bigram-novel --on other.txt
       inkling sample runs/bigram-novel
+      inkling train dan reviews.csv             train a classifier on texts with labels
+      inkling errors runs/dan-reviews --on test.csv
 
     `inkling COMMAND --help` shows more.
     """,
