@@ -14,8 +14,8 @@ from inkling.claims.averaging import CLAIMS, FILES, Plan
 from inkling.claims.ledger import Context
 from inkling.figures import Chart, Table
 from inkling.measure.intervals import Interval
-from inkling.studies.ablation import Contrast, Measure
-from inkling.studies.averaging import GridConfig
+from inkling.studies.ablation import Ablation, Contrast, Measure
+from inkling.studies.averaging import CellResult, GridConfig, grid
 
 GOOD, BAD, REST = ("bright", "warm", "clever"), ("dull", "cold", "clumsy"), ("film", "plot", "scene")
 PLAN = Plan(seeds=3, width=6, training=GridConfig(epochs=7, batch=20, rate=0.02))
@@ -93,6 +93,25 @@ def test_the_figures_are_those_of_the_networks(context: Context) -> None:
     assert "relu+sigmoid" in finding.measured
     assert 0 <= finding.figures["sigmoid_saturation"] <= 1
     assert "300-d" in averaging.published_accuracy(context, PLAN).measured
+
+
+def ends_and_choices(ends: dict[str, int], choices: dict[str, int]) -> Ablation:
+    """How many of 400 texts each activation has right after the last epoch, and after the chosen one."""
+    results = []
+    for cell in grid([1], list(ends), [0.0], [5], ["v"], 3):
+        last, chosen = (np.arange(400) < right[cell.activation] for right in (ends, choices))
+        curve = (float(chosen.mean()), float(last.mean()))
+        results.append(CellResult(cell, curve, (0.9, 0.5), np.packbits(last), np.packbits(chosen), None))
+    return Ablation(tuple(results), 400, PLAN.training)
+
+
+def test_no_difference_either_is_said_only_where_the_last_epoch_shows_none() -> None:
+    same, apart = {"relu": 300, "mish": 300}, {"relu": 340, "mish": 300}
+    none = "At the epoch that held-out text chose, no difference is shown"
+    assert averaging._chosen(ends_and_choices(same, same), "activation") == f"{none} either."
+    assert averaging._chosen(ends_and_choices(apart, same), "activation") == f"{none}."
+    said = averaging._chosen(ends_and_choices(same, apart), "activation")
+    assert said.startswith("relu is better than mish by 10.00 points")
 
 
 # ---------------------------------------------------------------------------------------------------------- the rules

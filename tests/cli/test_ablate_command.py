@@ -52,6 +52,26 @@ def test_without_test_files_a_fifth_of_the_rows_judges(here: Path, capsys: pytes
     assert any("No test file was given" in note for note in found["notes"])
 
 
+def test_the_default_folder_of_another_grid_is_refused_and_another_folder_asked_for(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Cli(capsys, "ablate", "dan", "--vectors", "v.txt", "--depths", "0,1", "--activations", "relu")
+    small = ("--label-column", "sentiment", "--dropouts", "0", "--widths", "6", "--seeds", "2", *QUICK)
+    rows = (here / "train.csv").read_text(encoding="utf-8").splitlines()
+    for name, kept in (("old", rows), ("new", rows[:-40])):
+        (here / name).mkdir()
+        (here / name / "films.csv").write_text("\n".join(kept) + "\n", encoding="utf-8")
+    folder = Path("runs", "ablation-films")
+    assert run.json("old/films.csv", *small)["folder"] == str(folder)
+    before = (folder / "result.json").read_bytes()
+    for changed in (("new/films.csv",), ("old/films.csv", "--text-column", "review"), ("old/films.csv", "--seed", "1")):
+        assert run(*changed, *small, code=2) == ""
+        assert f"{folder} holds another ablation (" in run.notes
+        assert "name another folder with --out." in run.notes
+    assert (folder / "result.json").read_bytes() == before
+    assert run.json("new/films.csv", *small, "--out", "new/grid")["test_texts"] == 24
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

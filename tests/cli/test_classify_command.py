@@ -102,6 +102,9 @@ def test_standard_input_is_read_line_by_line(
     found = lines(classify("-"))
     assert [(row["row"], row["label"]) for row in found] == [(1, "pos"), (3, "neg")]
     assert "3 rows read: 2 used, 1 left out (1 empty text; first: standard input line 2)." in classify.notes
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    assert lines(classify()) == found  # no file means the same
+    assert "standard input" in classify("--help")
 
 
 def test_rows_that_are_left_out_are_reported_and_leave_a_gap(classify: Cli, tmp_path: Path) -> None:

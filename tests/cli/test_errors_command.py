@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from driver import Cli
 from reviews import make_lab, reviews, write_csv
 
+from inkling.cli.app import main
 from inkling.runs.loading import load_classifier
 
 TEST = reviews(2, 300)
@@ -118,6 +120,52 @@ def test_several_files_are_numbered_through_and_that_is_said(errors: Cli, tmp_pa
     found = errors.json("--on", str(folder))
     assert 11 in [case["row"] for case in found["mistakes"]]
     assert any("rows are numbered through all of them" in note for note in found["notes"])
+
+
+def test_the_page_has_what_the_json_notes(errors: Cli, tmp_path: Path) -> None:
+    folder = tmp_path / "both"
+    folder.mkdir()
+    seen = [(text.upper(), label) for text, label in reviews(1, 5)]
+    write_csv(folder / "a.csv", [*TEST[:10], *seen, ("other", "maybe")])
+    write_csv(folder / "b.csv", [("dull awful bleak", "pos")])
+    notes = errors.json("--on", str(folder), "--html", str(tmp_path / "e.html"))["notes"]
+    written = (tmp_path / "e.html").read_text(encoding="utf-8")
+    for part in ("does not know the label", "rows are numbered through", "stand in the training text of run"):
+        assert any(part in note for note in notes)
+    for note in notes:
+        assert html.escape(note) in written
+    errors("--on", "train.csv", "--html", str(tmp_path / "e.html"))
+    assert "run was trained on train.csv itself" in (tmp_path / "e.html").read_text(encoding="utf-8")
+
+
+def test_the_columns_of_the_training_are_read_again(
+    lab: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    swapped = [("superb", text, "x", label) for text, label in reviews(1, 200)]
+    header = ("text", "body", "label", "mood")  # a guess would take the first and the third
+    write_csv(tmp_path / "t.csv", swapped, header)
+    write_csv(tmp_path / "new.csv", [("superb", text, "x", label) for text, label in TEST[:60]], header)
+    named = ("--text-column", "body", "--label-column", "mood")
+    assert main(["train", "dan", "t.csv", *named, "--words", "1", "--out", "named"]) == 0
+    told = "new.csv: the text is column 'body' and the label is column 'mood', as in the training of named."
+    found = Cli(capsys, "errors", "named").json("--on", "new.csv")
+    assert found["text_count"] == 60
+    assert told in found["notes"]
+    evaluate = Cli(capsys, "evaluate", "named", str(lab / "run"), "--on", "new.csv")
+    compared = json.loads(evaluate("--json"))
+    assert [row["rows"] for row in compared["rows"]] == [60, 60]  # read alike, so that they can be compared
+    assert len(compared["comparisons"]) == 1
+    assert told in compared["notes"]
+    assert told in evaluate.notes
+    classify = Cli(capsys, "classify", "named")
+    said = [json.loads(line)["label"] for line in classify("new.csv").splitlines()]
+    assert said == load_classifier("named").predict([text for text, _ in TEST[:60]])
+    assert "new.csv: the text is column 'body', as in the training of named." in classify.notes
+    classify("new.csv", "--text-column", "text")
+    assert "as in the training" not in classify.notes
+    classify(str(lab / "test.csv"))  # has no such column
+    assert "the text is column 'text' (by its name)" in classify.notes
 
 
 def test_a_text_without_mistakes(errors: Cli, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -233,7 +234,10 @@ def test_marks_and_rounding_are_no_strong_words() -> None:
             UNKNOWN,
             "knows 1 of 4 words, too little to judge by; unknown are “qwx”, “zzz” and “v",
         ),
-        ("great film", NEG, UNKNOWN, "knows 2 of 2 words"),
+        ("great qwx", NEG, UNKNOWN, "knows 1 of 2 words, too little to judge by; unknown are “qwx”."),
+        ("good film qwx", NEG, UNKNOWN, "knows 2 of 3 words"),
+        ("great film", NEG, STRONG_WORDS, "Without “great” the 2.00 nats for pos would be 0.00 for neg."),
+        ("dire", POS, LABEL, "“dire” … give 4.00 nats for neg, and nothing strong for pos"),
         (
             "the plot is not a great story",
             NEG,
@@ -358,6 +362,7 @@ def test_many_weak_words_can_outvote_a_strong_one() -> None:
 def test_a_text_without_words_is_judged_too() -> None:
     case = judged("", NEG).case
     assert (case.kind, case.words, case.margin) == (UNKNOWN, (), 0.0)
+    assert judged("?!", NEG).case.reason == case.reason == "The text has no words, so there is nothing to judge by."
 
 
 # ------------------------------------------------------------------------------------------------ reports
@@ -417,6 +422,30 @@ def test_what_is_explained_is_asked_for_in_batches_and_only_when_there_are_mista
     asked.clear()
     assert run([POS] * 3).summary() == "The model makes no mistake on the 3 texts."
     assert asked == []
+
+
+@pytest.mark.parametrize(("classes", "most"), [(2, 500), (8, 500), (80, 50), (5000, 8)])
+def test_the_more_classes_the_fewer_texts_are_explained_at_once(classes: int, most: int) -> None:
+    asked: list[int] = []
+
+    def explain(places: Sequence[int]) -> list[Explanation]:
+        asked.append(len(places))
+        one = Sum().explain("the great film")
+        parts = np.pad(one.parts, ((0, 0), (0, classes - 2)))
+        effects = np.pad(one.effects, ((0, 0), (0, classes - 2)))
+        joint = np.pad(one.sentence_effects, ((0, 0), (0, classes - 2)))
+        wide = replace(one, labels=labels, log_probs=log_probs[0], parts=parts, effects=effects, sentence_effects=joint)
+        return [wide] * len(places)
+
+    labels = tuple(f"class {i}" for i in range(classes))
+    log_probs = np.full((501, classes), np.log(0.5 / (classes - 1)))
+    log_probs[:, 1] = np.log(0.5)
+    log_probs[:, 0] -= 0.01
+    truth = np.ones(501, np.int64)
+    truth[:10] = 0  # the mistakes
+    diagnose(labels, truth, log_probs, explain, rows=range(501))
+    assert max(asked) == most
+    assert sum(asked) >= 511  # all for how words are used, and the mistakes once more
 
 
 def test_the_report_says_it_in_a_paragraph_tables_and_json() -> None:

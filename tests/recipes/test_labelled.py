@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars
@@ -22,6 +24,7 @@ from inkling.recipes.labelled import (
     read_for,
     read_labelled,
     read_parts,
+    recall_columns,
     sort_labels,
     split,
 )
@@ -365,6 +368,46 @@ def test_a_split_of_different_texts_is_stratified_to_a_row(
     _, held = split(found, share, seed)
     each = np.bincount(found.truth[held], minlength=len(sizes))
     assert np.abs(each - share * np.array(sizes)).max() <= 1 + 1e-9
+
+
+# ------------------------------------------------------------------------------------------- columns of a training
+
+
+BODY, MOOD = {"text_column": "body"}, {"label_column": "mood"}
+
+
+@pytest.mark.parametrize(
+    ("recipes", "named", "expected"),
+    [
+        ({"a": {**BODY, **MOOD}}, {}, ("body", "mood")),
+        ({"a": {**BODY, "label_column": "gone"}}, {}, ("body", None)),
+        ({"a": {"text_column": "gone", **MOOD}}, {}, (None, "mood")),
+        ({"a": {**BODY, **MOOD}}, {"text_column": "text"}, ("text", "mood")),
+        ({"a": {**BODY, **MOOD}}, {"label_column": "body"}, (None, "body")),
+        ({"a": {"text_column": None}, "b": BODY}, {}, ("body", None)),  # a run that guessed has no say
+        ({"a": {"text_column": "text"}, "b": BODY}, {}, (None, None)),  # they disagree
+        ({"a": {"text_column": "2", "label_column": "3"}}, {}, (None, None)),  # numbers are no names
+        ({"a": {}}, {}, (None, None)),
+    ],
+)
+def test_columns_of_a_training_serve_where_the_user_names_none_and_the_file_has_them(
+    recipes: dict[str, dict[str, Any]], named: dict[str, Any], expected: tuple[str | None, str | None], tmp_path: Path
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("text,body,label,mood\nx,good film,7,pos\nx,bad film,7,neg\n", encoding="utf-8")
+    given_config = LabelledConfig((str(path),), **named)
+    config, notes = recall_columns(given_config, recipes)
+    assert (config.text_column, config.label_column) == expected
+    assert len(notes) == (config != given_config)
+
+
+def test_what_can_be_read_only_once_keeps_its_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.BytesIO(b"body,mood\ngood,pos\n")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(stream))
+    for name in ("-", str(tmp_path / "gone.csv"), "x" * 5000):
+        config = LabelledConfig((name,), format="csv")
+        assert recall_columns(config, {"a": {**BODY, **MOOD}}) == (config, [])
+    assert stream.tell() == 0
 
 
 # ------------------------------------------------------------------------------------------- real reviews

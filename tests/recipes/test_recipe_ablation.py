@@ -14,6 +14,7 @@ import pytest
 from inkling.errors import InklingError, UsageError
 from inkling.recipes import ablation
 from inkling.recipes.ablation import AblationRecipe, read_parts, run_ablation
+from inkling.recipes.labelled import LabelledConfig
 from inkling.studies.averaging import train_grid
 
 GOOD = ("bright", "warm", "clever", "tender")
@@ -146,6 +147,70 @@ def test_a_folder_of_another_grid_or_of_something_else_is_refused(files: Path, t
     (tmp_path / "grid" / "part-0000.json").write_text('{"format": "inkling ablation 1", "results": [{}]}')
     with pytest.raises(InklingError, match=r"part-0000\.json cannot be used"):
         run_ablation(make(files, seeds=1), tmp_path / "grid")
+
+
+@pytest.fixture(scope="module")
+def two_columns(files: Path) -> Path:
+    """A body that tells the classes apart, a title that does not, and the class under two names."""
+    generator = np.random.default_rng(4)
+    path = files / "titled.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["body", "title", "verdict", "reversed"])
+        for row in range(120):
+            label = row % 2
+            body = " ".join([*generator.choice(GOOD if label else BAD, 3), f"b{row}"])
+            title = " ".join([*generator.choice(REST, 3), f"t{row}"])
+            writer.writerow([body, title, ("neg", "pos")[label], ("pos", "neg")[label]])
+    return path
+
+
+def test_the_same_file_read_otherwise_is_another_grid(files: Path, two_columns: Path, tmp_path: Path) -> None:
+    small = make(files, test=(), seeds=2, dropouts=(0.0,), activations=("relu",))
+    columns = LabelledConfig(text_column="body", label_column="verdict")
+    body = replace(small, files=(str(two_columns),), reading=columns)
+    first = run_ablation(body, tmp_path / "grid")
+    for reading in (
+        LabelledConfig(text_column="title", label_column="verdict"),
+        LabelledConfig(text_column="body", label_column="reversed"),
+    ):
+        with pytest.raises(
+            UsageError, match=r"holds another ablation \(reading, contents differ\); name another folder with --out\."
+        ):
+            run_ablation(replace(body, reading=reading), tmp_path / "grid")
+    for reading in (
+        replace(body.reading, encoding="utf-8"),
+        replace(body.reading, header=True),
+        replace(body.reading, format="csv"),
+        replace(body.reading, bad_rows="skip"),
+    ):
+        with pytest.raises(UsageError, match=r"\(reading differ\)"):
+            run_ablation(replace(body, reading=reading), tmp_path / "grid")
+    title = replace(body, reading=LabelledConfig(text_column="title", label_column="verdict"))
+    second = run_ablation(title, tmp_path / "other")
+    assert first.effect("depth", 1).accuracy.value > 90
+    assert second.effect("depth", 1).accuracy.value < 75  # the titles say nothing of the class
+    again = run_ablation(body, tmp_path / "grid")
+    assert [r.test_accuracy for r in again.results] == [r.test_accuracy for r in first.results]
+
+
+def test_other_texts_or_labels_under_the_same_options_are_another_grid(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not the bytes of the files but what was read from them is compared."""
+    recipe = make(files, seeds=1, dropouts=(0.0,), depths=(0,))
+    run_ablation(recipe, tmp_path)
+    parts = read_parts(recipe)
+    swapped = parts.held_out.texts[:1] + parts.train.texts[1:]
+    for altered in (
+        replace(parts, train=replace(parts.train, texts=swapped)),
+        replace(parts, held_out=replace(parts.held_out, truth=1 - parts.held_out.truth)),
+        replace(parts, test=replace(parts.test, texts=parts.test.texts[::-1])),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(ablation, "read_parts", lambda recipe, say, altered=altered: altered)
+            with pytest.raises(UsageError, match=r"\(contents differ\); name another folder with --out\."):
+                run_ablation(recipe, tmp_path)
 
 
 def test_without_test_files_a_fifth_is_set_aside_and_said(files: Path) -> None:

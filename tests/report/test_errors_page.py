@@ -213,6 +213,20 @@ def test_a_report_without_mistakes_is_a_page_too() -> None:
     assert "dan makes no mistake on the 3 texts of test.csv." in page
 
 
+def test_what_the_figures_must_be_read_with_stands_below_the_first_paragraph(tmp_path: Path) -> None:
+    notes = ("dan was trained on test.csv itself.", "2 rows left out ('<b>maybe</b>\x1b' 2).")
+    found = report(mistake([("great", 1.0)]))
+    page = render(found, notes=notes)
+    section = page.split('<p class="lead">')[1].split("</section>")[0]
+    assert '<p class="note">dan was trained on test.csv itself.</p>' in section
+    assert "&lt;b&gt;maybe&lt;/b&gt;" in section
+    assert "<b>maybe" not in page
+    assert "\x1b" not in page
+    write(found, tmp_path / "noted.html", None, notes)
+    assert (tmp_path / "noted.html").read_text(encoding="utf-8") == page
+    assert notes[0] not in render(found)
+
+
 def test_faithfulness_is_drawn_when_it_was_measured() -> None:
     curve = Deletion("exact effect", (2.0, 1.0), Interval(1.5, 1.0, 2.0), None)
     page = render(report(mistake([("great", 1.0)])), Faithfulness((0.0, 0.5), 10, (curve,)))

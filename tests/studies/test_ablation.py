@@ -11,9 +11,10 @@ import pytest
 
 from inkling.errors import InklingError
 from inkling.figures import Chart, Prose, Table
+from inkling.measure.intervals import Interval
 from inkling.measure.paired import mcnemar
-from inkling.studies.ablation import Ablation, over_seeds, seeds_p, texts_p
-from inkling.studies.ablation_page import page
+from inkling.studies.ablation import Ablation, Contrast, Measure, accuracy_over_seeds, over_seeds, seeds_p, texts_p
+from inkling.studies.ablation_page import band, combination_table, effect_table, page
 from inkling.studies.averaging import Bags, Cell, CellResult, GridConfig, Material, grid, train_grid
 
 CONFIG = GridConfig(epochs=8, batch=50, rate=0.02)
@@ -123,6 +124,52 @@ def test_students_interval_and_p_value_over_seeds() -> None:
     assert seeds_p(np.zeros(4)) == 1
     assert math.isnan(seeds_p(np.ones(1)))
     assert math.isnan(over_seeds(np.ones(1)).low)
+
+
+def near_the_ends() -> Ablation:
+    """Without a hidden layer nearly all is wrong, with one nearly all is right; seeds differ."""
+    bits = np.zeros(1, np.uint8)
+    results = []
+    for cell in grid([0, 1], ["relu"], [0.0], [5], ["v"], 3):
+        end = (0.0, 0.0, 0.04)[cell.seed]
+        curve = (1 - end, 1 - end) if cell.depth else (end, end)
+        results.append(CellResult(cell, curve, curve, bits, bits, None))
+    return Ablation(tuple(results), 8, CONFIG)
+
+
+def test_an_interval_of_an_accuracy_ends_at_0_and_100_and_one_of_a_difference_does_not() -> None:
+    # mean 4/3, deviation 4/√3, over √3: 4/3; Student's 4.302653 · 4/3 = 5.736871
+    reach = 5.736871
+    values = np.array([0.0, 0.0, 4.0])
+    assert over_seeds(values).low == pytest.approx(4 / 3 - reach, abs=1e-5)
+    low, high = accuracy_over_seeds(values), accuracy_over_seeds(100 - values)
+    assert (low.value, low.low, low.high) == pytest.approx((4 / 3, 0, 4 / 3 + reach), abs=1e-5)
+    assert (high.value, high.low, high.high) == pytest.approx((100 - 4 / 3, 100 - 4 / 3 - reach, 100), abs=1e-5)
+    assert math.isnan(accuracy_over_seeds(np.ones(1)).high)
+    found = near_the_ends()
+    for interval in (found.effect("depth", 1).accuracy, found.effect("depth", 1).chosen, found.chosen[1]):
+        assert interval.high == 100
+    assert found.effect("depth", 0).accuracy.low == found.effect("depth", 0).chosen.low == 0
+    assert "to 100.00 over seeds" in found.verdict()
+    (difference,) = found.contrasts("depth")
+    assert difference.difference.high == pytest.approx(100 - 8 / 3 + 2 * reach, abs=1e-4)
+    for table in (effect_table(found, "depth"), combination_table(found)):
+        places = [column.title for column in table.columns]
+        shown = [(row[places.index("low")], row[places.index("high")]) for row in table.rows]
+        assert (shown[0][0], shown[1][1]) == (0, 100)
+    line = band("", [1, 2], np.array([[96.0, 0], [100, 0], [100, 4]]))
+    assert (line.high[0], line.low[1]) == (100, 0)
+    line = band("", [1], values[:, None], over_seeds)
+    assert line.low[0] < 0
+
+
+@pytest.mark.parametrize("measure", ["accuracy", "chosen", "fluctuation"])
+@pytest.mark.parametrize(("seeds", "p"), [(1, math.nan), (5, 0.5), (5, 0.01)])
+def test_minus_signs_in_sentences_are_minus_signs(measure: Measure, seeds: int, p: float) -> None:
+    found = Contrast("depth", measure, 2, 1, 5, seeds, Interval(-1.5, -2.25, -0.75), p, p, p).sentence()
+    assert "−1.50 points" in found
+    assert "-" not in found.replace("held-out", "")
+    assert ("−2.25 to −0.75" in found) is (seeds > 1)
 
 
 def test_activations_are_compared_where_networks_have_any() -> None:

@@ -94,7 +94,7 @@ def train_networks(data: Path, seeds: int = SEEDS) -> Networks:
     sizes = DANConfig(words=1, dimension=vectors.dimension, depth=2)
     published = []
     for seed in range(seeds):
-        settings = NetworkSettings(learn_vectors=False, seed=seed)
+        settings = NetworkSettings(learn_vectors=False, batch=100, rate=0.001, seed=seed)  # as --preset published
         prepared = prepare_network(train.texts, train.truth, train.labels, held, sizes, settings, vectors)
         *_, (state, _) = fit_network(prepared)
         published.append(prepared.finish(state.chosen(), state.step).network)

@@ -10,13 +10,12 @@ import typer
 from inkling.cli.options import (
     BadRows,
     Encoding,
-    FileArgument,
     Format,
     Header,
     Json,
     RunArgument,
     TextColumn,
-    reading,
+    reading_labels,
 )
 
 if TYPE_CHECKING:
@@ -27,7 +26,10 @@ TEXT_CHARS, LABEL_CHARS = 90, 24
 
 def classify(
     run: RunArgument,
-    files: FileArgument,
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(help="Text: files, folders, - or data:NAME. [default: standard input]", show_default=False),
+    ] = None,
     why: Annotated[bool, typer.Option("--why", help="Say which words and which sentence moved each verdict.")] = False,
     all_labels: Annotated[bool, typer.Option("--all", help="Give the probability of every label.")] = False,
     out: Annotated[
@@ -52,22 +54,27 @@ def classify(
     Examples:
       inkling classify runs/dan-reviews new.csv --text-column review --out verdicts.csv
       inkling classify runs/dan-reviews new.txt --why
-      echo "A superb film." | inkling classify runs/dan-reviews - --why
+      echo "A superb film." | inkling classify runs/dan-reviews --why
     """
     import time
 
-    from inkling.recipes.data import open_corpus
+    from inkling.recipes.labelled import open_labelled, recall_columns
     from inkling.recipes.verdicts import ClassificationWriter, choose_threshold, classify_rows
     from inkling.report.terminal import notice, progress
     from inkling.runs.loading import load_classifier
     from inkling.runs.run import Run
 
-    config = reading(text_column, encoding, header, format, bad_rows)
+    files = files or ["-"]
     opened = Run.open(run)
     network = load_classifier(opened)
     threshold = choose_threshold(opened, unsure_below)
-    corpus = open_corpus(files, config)
-    for note in corpus.notes:
+    if files == ["-"] and sys.stdin.isatty():
+        notice("Reading lines from the terminal until Ctrl-D.")
+    labelled = reading_labels(files, text_column, None, encoding, header, format, bad_rows, seed=0)
+    recipe = {opened.path.absolute().name: opened.info["recipe"]}
+    labelled, recalled = recall_columns(labelled, recipe, need_label=False)
+    corpus = open_labelled(labelled, need_label=False)
+    for note in [*recalled, *corpus.notes]:
         notice(note)
     if threshold is None:
         notice("No verdict is marked as unsure, for the run has no threshold of its own; give one with --unsure-below.")

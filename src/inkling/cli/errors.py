@@ -69,7 +69,7 @@ def errors(
     from inkling.explain.errors import diagnose
     from inkling.explain.words import Explanation, explain
     from inkling.recipes.classification import Trainings
-    from inkling.recipes.labelled import LabelledConfig, read_for
+    from inkling.recipes.labelled import LabelledConfig, read_for, recall_columns
     from inkling.report.errors import write, write_terminal
     from inkling.report.terminal import notice, print_table, progress
     from inkling.runs.loading import load_classifier
@@ -90,9 +90,12 @@ def errors(
     )
     opened = Run.open(run)
     network = load_classifier(opened)
-    text = read_for(network.labels, config, notice)
-    notes = list(text.notes)
     name, text_name = opened.path.absolute().name, "standard input" if on == "-" else Path(on).name or on
+    config, notes = recall_columns(config, {name: opened.info["recipe"]})
+    for sentence in notes:
+        notice(sentence)
+    text = read_for(network.labels, config, notice)
+    notes += text.notes
     numbers = text.number.tolist()
     if len(text.origin.sources) > 1:
         numbers = list(range(1, len(text) + 1))
@@ -126,7 +129,7 @@ def errors(
         )
     measured = _measure_faithfulness(network, text.texts, seed) if faithfulness else None
     if html is not None:
-        write(report, Path(html), measured)
+        write(report, Path(html), measured, notes)
         notice(f"Wrote {html}.")
     if json:
         faithful = measured.to_json() if measured else None

@@ -23,7 +23,7 @@ from inkling.explain.words import Explanation
 from inkling.figures import Cell, Column, Table
 from inkling.measure.classification import ClassificationReport
 
-BATCH = 500  # texts explained at once
+BATCH, LEAST_BATCH, BATCH_CLASSES = 500, 8, 8  # texts explained at once, in up to so many classes; fewer in more
 LEANING_TEXTS = 2000  # evenly spaced
 MOST_CENTRES, LEAST_MEMBERS, LEAST_COSINE = 8, 3, 0.3
 MOST_GROUPS = 12
@@ -192,10 +192,13 @@ def diagnose(
     wrong = np.flatnonzero(verdicts != truth)
     wrong = wrong[np.argsort(-log_probs[wrong, verdicts[wrong]], kind="stable")]
 
+    size = max(
+        LEAST_BATCH, BATCH * BATCH_CLASSES // max(BATCH_CLASSES, len(labels))
+    )  # an explanation is words × classes
     leanings = Leanings(len(labels))
     asked = range(0, len(truth), -(-len(truth) // LEANING_TEXTS)) if len(wrong) else range(0)
-    for start in range(0, len(asked), BATCH):
-        for found in explain(list(asked[start : start + BATCH])):
+    for start in range(0, len(asked), size):
+        for found in explain(list(asked[start : start + size])):
             leanings.add(found)
 
     def judged(places: Sequence[int]) -> list[Mistake]:
@@ -206,8 +209,8 @@ def diagnose(
 
     cases: list[Case] = []
     mistakes: list[Mistake] = []
-    for start in range(0, len(wrong), BATCH):
-        batch = judged(wrong[start : start + BATCH].tolist())
+    for start in range(0, len(wrong), size):
+        batch = judged(wrong[start : start + size].tolist())
         cases += [mistake.case for mistake in batch]
         mistakes += batch[: max(0, most - len(mistakes))]
     parted = _parted(cases, leanings)[:MOST_GROUPS]

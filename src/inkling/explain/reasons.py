@@ -3,7 +3,7 @@
 Shares, strong words and the margin are those of explain/weighing.py, the verdict against the label given. The reason is
 the first of these that holds:
 
-    out-of-vocabulary text      more than 30 % of the words are unknown, or fewer than 3 are known
+    out-of-vocabulary text      more than 30 % of the words are unknown, or there are none at all
     negation lost by averaging  strong words for the verdict stand up to 3 words behind a negator (English), in the same
                                 clause, and carry half the margin there (counted the other way round they would turn it)
                                 and a quarter of all that is strong for it; only words that speak for the verdict
@@ -46,7 +46,7 @@ from inkling.explain.weighing import (
 )
 from inkling.explain.words import Explanation
 
-UNKNOWN_SHARE, LEAST_KNOWN = 0.3, 3
+UNKNOWN_SHARE = 0.3
 REACH_WORDS, NEGATED_SHARE = 3, 0.25  # of a negator; of all that is strong for the verdict
 SURE, HARDLY = 0.98, 0.15
 AGREEING = 2 / 3
@@ -74,7 +74,7 @@ UNKNOWN, NEGATION, LABEL, STRONG_WORDS, MIXTURE, NARROW, WEAK = (
     "no single cause",
 )
 MEANING = {
-    UNKNOWN: f"more than {100 * UNKNOWN_SHARE:.0f} % of the words are unknown, or fewer than {LEAST_KNOWN} are known",
+    UNKNOWN: f"more than {100 * UNKNOWN_SHARE:.0f} % of the words are unknown, or there are none at all",
     NEGATION: "strong words behind “not”, “never” …, which would turn the verdict if counted the other way round",
     LABEL: f"the model is sure (p ≥ {SURE}) and hardly anything strong speaks for the label given",
     STRONG_WORDS: f"up to {FEW} words carry the verdict: without them it would turn",
@@ -194,10 +194,12 @@ class _Judge:
 
         real = np.array([any(map(str.isalnum, word)) for word in spelled], np.bool_)
         known, strange = int((real & self.weighed.known).sum()), real & ~self.weighed.known
-        if known < LEAST_KNOWN or strange.sum() > UNKNOWN_SHARE * real.sum():
+        if not real.any():
+            return UNKNOWN, "The text has no words, so there is nothing to judge by."
+        if strange.sum() > UNKNOWN_SHARE * real.sum():
             some = listed(f"“{spelled[place]}”" for place in np.flatnonzero(strange)[:FEW].tolist())
-            such = f"; unknown are {some}" if some else ""
-            return UNKNOWN, f"The model knows {known} of {int(real.sum())} words, too little to judge by{such}."
+            counted_words = f"{known} of {int(real.sum())} words"
+            return UNKNOWN, f"The model knows {counted_words}, too little to judge by; unknown are {some}."
 
         negated = self._negated(spelled)
         turned = sum(float(self.weighed.shares[place]) for places in negated.values() for place in places)
@@ -218,7 +220,10 @@ class _Judge:
         few, left = self._few(spelled)
         if few and margin >= NARROW_NATS and 2 * sum(word.share for word in few) >= pro:
             named = listed(map(str, few))
-            return STRONG_WORDS, f"Without {named} the {margin:.2f} nats for {taken} would be {-left:.2f} for {given}."
+            return (
+                STRONG_WORDS,
+                f"Without {named} the {margin:.2f} nats for {taken} would be {abs(left):.2f} for {given}.",
+            )
 
         if contra >= MIXED * pro and pro >= MIXED * contra > 0:
             plus, minus = (listed(map(str, side[:FEW])) for side in (self.pro, self.contra))

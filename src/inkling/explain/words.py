@@ -23,6 +23,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import torch
@@ -39,7 +40,8 @@ Places = NDArray[np.int64]
 EXPLAINED_CHARS = 1 << 18
 SENTENCE_END = re.compile(r"[.!?…]+(?=[\s\"'”’)\]<]|$)|[。！？]+|\n|<br", re.IGNORECASE)
 INTEGRATION_STEPS = 50
-PART_STEPS = 16  # enough for small networks: an error of 1e-6 was not seen
+PART_STEPS = (16, 64, 256, 1024)  # points of the integral, tried in turn
+PART_ERROR = 1e-4  # nats that parts may miss the score by, before more points are taken
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Explanation:
     log_probs: Floats  # C, calibrated
     starts: Places  # W, where each word starts in the text, in characters
     ends: Places  # W
-    known: NDArray[np.bool_]  # W, whether the model has ever seen the word
+    known: NDArray[np.bool_]  # W, whether the word has a vector of its own
     effects: Floats  # W×C
     parts: Floats  # W×C, what each word brings to the calibrated score of each label; they add up (see above)
     sentences: Places  # S×2, the first word of each sentence and the one after its last
@@ -90,7 +92,8 @@ def explain(network: AveragingNetwork, texts: Sequence[str], sentences: bool = T
         return list(_explain_block(network, texts[part[0] : part[1]], sentences))
 
     network.table.rows  # noqa: B018 (made once, not by each thread)
-    blocks = on_all_cores(explain_some, list(blocks_of(texts, EXPLAINED_CHARS)))
+    chars = max(1, EXPLAINED_CHARS * 4 // max(4, len(network.labels)))  # an effect for each word and label is held
+    blocks = on_all_cores(explain_some, list(blocks_of(texts, chars)))
     return [explanation for block in blocks for explanation in block]
 
 
@@ -184,19 +187,27 @@ class _Read:
             return torch.autograd.grad(scores, means)[0]
 
         means = torch.from_numpy(self.means)
-        slopes = [
-            _along(lambda at, label=label: slope(at, label), means, PART_STEPS).numpy()  # type: ignore[misc]
-            for label in range(classes)
-        ]
-        return self.parts(np.stack(slopes, axis=1))
+        whole = read_average(means, layers.layers, self.config) - read_average(
+            0 * means[:1], layers.layers, self.config
+        )
+        found = []
+        for label in range(classes):
+            # Where activations have kinks, more points are taken until what the means bring adds up.
+            for steps in PART_STEPS:
+                slopes = _along(lambda at, label=label: slope(at, label), means, steps)  # type: ignore[misc]
+                off = (slopes * means).sum(dim=1) - whole[:, label] / self.network.temperature
+                if float(off.abs().max()) <= PART_ERROR:
+                    break
+            found.append(slopes.numpy())
+        return self.parts(np.stack(found, axis=1))
 
     def parts(self, slopes: Floats) -> Floats:
         """The part of each word (W×K) in K numbers with these slopes (texts×K×D) by the mean of each text."""
         vectors = self.network.vectors.numpy()
 
         def dot(owner: Places, rows: NDArray[np.int32]) -> Floats:
-            found: Floats = np.einsum("nd,nkd->nk", vectors[rows].astype(np.float64), slopes[owner])
-            return found * self.network.temperature  # `_spread` divides by it
+            own = vectors[rows].astype(np.float64) * self.network.temperature  # by which `_spread` divides
+            return np.stack([(own * slopes[owner, k]).sum(axis=1) for k in range(slopes.shape[1])], axis=1)
 
         return self._spread(dot)
 
@@ -335,11 +346,17 @@ Slope = Callable[[Tensor], Tensor]
 
 def _along(slope: Slope, means: Tensor, steps: int) -> Tensor:
     """∫₀¹ slope(t · means) dt by Gauss–Legendre quadrature with `steps` points."""
-    nodes, weights = np.polynomial.legendre.leggauss(steps)
+    nodes, weights = _quadrature(steps)
     total = torch.zeros_like(means)
     for node, weight in zip((nodes + 1) / 2, weights / 2, strict=True):
         total += float(weight) * slope(float(node) * means)
     return total
+
+
+@cache
+def _quadrature(steps: int) -> tuple[Floats, Floats]:
+    nodes, weights = np.polynomial.legendre.leggauss(steps)
+    return nodes, weights
 
 
 def _verdict_parts(

@@ -8,7 +8,6 @@ to all cores: cutting, hashing and sorting are array operations that let other t
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from inkling.text.grams import GramConfig, Grams, Keys, find_grams
@@ -141,10 +141,10 @@ def blocks_of(texts: Sequence[str], chars: int = BLOCK_CHARS) -> Iterator[tuple[
 
 
 def on_all_cores(work: Callable[[Block], Result], blocks: Sequence[Block]) -> list[Result]:
-    """`work` of each block, in order, by as many threads as there are cores."""
+    """`work` of each block, in order, by as many threads as torch may use."""
     if len(blocks) < 2:
         return [work(block) for block in blocks]
-    with ThreadPoolExecutor(max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2)) as pool:
+    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
         return list(pool.map(work, blocks))
 
 

@@ -17,7 +17,6 @@ everything keeps everything), gradient by autograd.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -84,7 +83,7 @@ def _sorted_places(rows: NDArray[np.int32], texts: Ints, count: int) -> NDArray[
     pairs = (rows.astype(np.int64) << bits) | texts
     if len(pairs) < 1 << 16:
         return (np.sort(pairs) & ((1 << bits) - 1)).astype(np.int32)
-    middle = np.partition(pairs[:: max(1, len(pairs) // 4096)], 2048)[2048] if len(pairs) > 8192 else 0
+    middle = np.partition(pairs[:: len(pairs) // 4096], 2048)[2048]
     below = pairs < middle
     halves = on_all_cores(lambda half: np.sort(half), [pairs[below], pairs[~below]])
     return (np.concatenate(halves) & ((1 << bits) - 1)).astype(np.int32)
@@ -124,7 +123,7 @@ class ScoreLoss:
         return ratio.contiguous() * ((2 if self.columns == 1 else 1) / max(size, LEAST_SIZE))
 
     def start(self) -> Tensor:
-        """u = m and the bias that gives the classes their shares."""
+        """u = m and no bias."""
         size = self.product.features * self.columns
         point = torch.full((size + self.columns,), float(self.trust))
         point[size:] = 0.0
@@ -233,9 +232,3 @@ def balanced_weights(truth: Ints, classes: int) -> NDArray[np.float32]:
     """One weight a class, so that all classes weigh the same together and the mean over texts is 1."""
     counts = np.bincount(truth, minlength=classes)
     return (len(truth) / (np.maximum(counts, 1) * max(1, int((counts > 0).sum())))).astype(np.float32)
-
-
-def labels_of(order: Sequence[str], given: Sequence[str]) -> Ints:
-    """The place in `order` of each given label."""
-    places = {label: i for i, label in enumerate(order)}
-    return np.fromiter((places[label] for label in given), np.int64, len(given))

@@ -1,17 +1,19 @@
 """`inkling ablate dan`: a grid of deep averaging networks on labelled files, in a folder that can be gone on with.
 
-    grid.json          what is trained on what: the recipe, the SHA-256 of texts and vectors
+    grid.json          what is trained on what: the recipe, how files were read, the SHA-256 of texts and vectors
     part-0000.json …   the finished trainings of one seed on one file of vectors, each written whole or not at all
     result.json        what came out
 
 The same command on the same folder goes on where it stopped: finished trainings are not trained again. So a grid may
-also grow (more seeds, more levels). Without test files a fifth of the rows is the test part. A tenth of the rest is
-held out to choose epochs and networks by; the test part only judges.
+also grow (more seeds, more levels). A folder whose files were read otherwise, or held other texts or labels, is
+refused: its figures are not those of this command. Without test files a fifth of the rows is the test part. A tenth of
+the rest is held out to choose epochs and networks by; the test part only judges.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -180,17 +182,32 @@ def _record(recipe: AblationRecipe, parts: Parts, names: Mapping[str, str]) -> d
     for path in names.values():
         if not Path(path).is_file():
             raise InklingError(f"{path} is not a file; give a file of word vectors with --vectors.")
+    reading = {name: value for name, value in asdict(recipe.reading).items() if name not in ("files", "seed")}
+    reading["held_out"] = list(recipe.reading.held_out)  # as it comes back from JSON
     return {
         "format": FORMAT,
         "training": asdict(recipe.training),
         "texts": parts.train.origin.sha256,
         "test": parts.test.origin.sha256 if recipe.test else f"{TEST_SHARE:g} of the rows",
         "rows": [len(parts.train), len(parts.held_out), len(parts.test)],
-        "held_out_share": recipe.reading.held_out_share,
+        "reading": reading,
+        "contents": _digest(parts),
         "seed": recipe.reading.seed,
         "labels": list(parts.train.labels),
         "vectors": {name: sha256_file(Path(path)) for name, path in names.items()},
     }
+
+
+def _digest(parts: Parts) -> str:
+    """SHA-256 of the texts and labels as they were read: the same file may be read in more than one way."""
+    found = hashlib.sha256()
+    for part in (parts.train, parts.held_out, parts.test):
+        found.update(b"%d rows\n" % len(part))
+        for text, label in zip(part.texts, part.truth.tolist(), strict=True):
+            for given in (text, part.labels[label]):
+                content = given.encode("utf-8", "surrogatepass")
+                found.update(b"%d " % len(content) + content)  # with its length, so that no two rows run together
+    return found.hexdigest()
 
 
 def _open_folder(folder: Path, record: dict[str, Any]) -> dict[Cell, CellResult]:

@@ -90,6 +90,8 @@ class Fitted:
     held_out: NDArray[np.float64]
     choices: tuple[Choice, ...] = ()
     steps: int = 0
+    judged: AveragingNetwork | None = None  # the network that gave them; None: `network` itself
+    notes: tuple[str, ...] = ()
 
 
 # ------------------------------------------------------------------------------------------------ features
@@ -113,7 +115,7 @@ def learn_table(found: Bags, grams: GramConfig, min_count: int, most: int, among
     if not len(keys):
         raise InklingError(
             f"No feature occurs in {least} training texts; give more texts, or a smaller --min-count."
-            if len(found.rows)
+            if len(found.rows) and least > 1
             else "The training texts hold no words; give texts with letters in them."
         )
     if len(keys) > most:
@@ -190,14 +192,19 @@ def fit_scores(
         trust = settings.trust if settings.trust >= 0 else TRUSTS[0]
         chosen = Choice(settings.strength or STRENGTHS[0], trust, math.nan, math.nan, 0)
         temperature = 1.0
-    steps = chosen.steps
+    steps, judged = chosen.steps, None
+    if best is not None and settings.refit:
+        judged = AveragingNetwork(config, labels, table.keys, best[0].parameters(best[1]), temperature)
     if best is None or settings.refit:
         on_progress(stages - 1, stages, "fitting all texts")
         loss, point, steps = fit(each, chosen.strength, chosen.trust)
         best = (loss, point)
     network = AveragingNetwork(config, labels, table.keys, best[0].parameters(best[1]), temperature)
     on_progress(stages, stages, "done")
-    return Fitted(network, _log_softmax(best_logits / temperature), tuple(choices), steps)
+    notes: tuple[str, ...] = ()
+    if len(table.keys) == max(1, MOST_SCORES // columns):
+        notes = (f"Only the {len(table.keys):,} commonest features are kept, for there are {len(labels):,} classes.",)
+    return Fitted(network, _log_softmax(best_logits / temperature), tuple(choices), steps, judged, notes)
 
 
 def _first_trials(settings: ScoreSettings) -> list[tuple[float, float]]:
@@ -278,7 +285,7 @@ def prepare_network(
     vectors: WordVectors | None = None,
 ) -> Prepared:
     if not held.any():
-        raise UsageError("A network needs held-out texts to know when to stop; hold out a share of at least one text.")
+        raise UsageError("A network needs held-out texts to know when to stop; give more texts of each class.")
     generator = np.random.default_rng(settings.seed)
     found = collect(texts, config.grams)
     learned = np.flatnonzero(~held)

@@ -49,9 +49,14 @@ model.{"predict" if run.kind == "dan" else "score"}(["Some text."])
 """
 
 
+def was_learned(run: Run) -> bool:
+    """Whether the held-out share was learned from in the end: by scores, which are fitted again with all texts."""
+    return run.kind == "dan" and bool(run.info["refitted"])
+
+
 def _about_held_out(run: Run) -> str:
-    if run.kind == "dan" and run.info["recipe"]["refit"] and not run.info["recipe"]["held_out"]:
-        about = "chose the settings and the temperature before it was learned from too"
+    if was_learned(run):
+        about = "chose the settings and the temperature, and was learned from only then"
     else:
         about = "was not trained on, but chose which weights to keep"
     return f"Held-out figures are of text that {about}:\na test set of its own gives a fairer one (`inkling evaluate`)."

@@ -8,8 +8,10 @@ text by text.
                  where that text is still at hand, byte for byte, and accuracy is given without them as well
     flattered    the text is the very one that a run was trained on, or that chose its settings
 
-The share of a training text that was held out counts as training text: it chose settings, and `inkling train dan`
-learns from it in the end. Rows whose label a run does not know are left out and reported (labelled.py).
+The share of a training text that was held out counts as training text: it chose settings, and scores (dimension 0)
+learn from it in the end unless refit is off; networks never learn from it, so there the count is on the safe side.
+Columns that are not named are those that the runs were trained with, where a text has them, and rows whose label a run
+does not know are left out and reported (labelled.py).
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from inkling.measure.intervals import Interval
 from inkling.measure.paired import PairedDifference, compare_classifiers, difference_table
 from inkling.models.dan import AveragingNetwork
 from inkling.recipes.evaluation import OVERLAP_BYTES, OnProgress, distinct_names
-from inkling.recipes.labelled import LabelledConfig, Say, open_labelled, read_for, read_labelled
+from inkling.recipes.labelled import LabelledConfig, Say, open_labelled, read_for, read_labelled, recall_columns
 from inkling.recipes.labelled_text import LabelledText
 from inkling.recipes.repeats import TextOverlap, find_overlap
 from inkling.recipes.verdicts import choose_threshold
@@ -362,7 +364,11 @@ def evaluate_classifiers(
         judged: list[Judged] = []
         for labels in vocabularies:
             on_progress(done, total, f"reading {text_name}")
-            text = read_for(labels, replace(config, files=(file,)), note)
+            alike_runs = {name: opened[name].info["recipe"] for name in opened if networks[name].labels == labels}
+            how, recalled = recall_columns(replace(config, files=(file,)), alike_runs)
+            for sentence in recalled:
+                note(sentence)
+            text = read_for(labels, how, note)
             done += 1
             alike: list[Judged] = []
             for name, network in networks.items():

@@ -19,17 +19,18 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import groupby
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from inkling.errors import InklingError, UsageError
-from inkling.recipes.data import TextConfig, open_corpus
+from inkling.recipes.data import TextConfig, open_corpus, resolve
 from inkling.recipes.labelled_text import LabelledText, Origin, Rows, some
 from inkling.recipes.oddities import (
     are_numbers,
@@ -168,6 +169,59 @@ def read_parts(config: LabelledConfig, say: Say) -> LabelledParts:
     return LabelledParts(config, whole, train, held_out, notes)
 
 
+def recall_columns(
+    config: LabelledConfig, recipes: Mapping[str, Mapping[str, Any]], need_label: bool = True
+) -> tuple[LabelledConfig, list[str]]:
+    """`config` with the columns that runs (name → recipe) were trained with, and a sentence if there are any.
+
+    Only where the user names none, the runs agree, and every file has a column of that name: numbers are no names. All
+    else is guessed when the files are read, and so is what can be read only once, such as standard input.
+    """
+    text, text_run = _named_alike("text_column", recipes)
+    label, label_run = _named_alike("label_column", recipes)
+    if config.text_column is not None or text == config.label_column:
+        text = None
+    if config.label_column is not None or label == config.text_column or not need_label:
+        label = None
+    if not all(map(_stays, config.files)):
+        return config, []
+    for some_text, some_label in dict.fromkeys(((text, label), (text, None), (None, label))):
+        if some_text is None and some_label is None:
+            continue
+        recalled = replace(
+            config, text_column=some_text or config.text_column, label_column=some_label or config.label_column
+        )
+        try:
+            open_labelled(recalled, need_label)
+        except InklingError:  # no such column; any other reason comes up again when the file is read
+            continue
+        taken = [("text", some_text, text_run), ("label", some_label, label_run)]
+        told = " and ".join(f"the {role} is column '{printable(name)}'" for role, name, _ in taken if name is not None)
+        runs = " and ".join(dict.fromkeys(run for _, name, run in taken if name is not None))
+        return recalled, [f"{', '.join(map(printable, config.files))}: {told}, as in the training of {runs}."]
+    return config, []
+
+
+def _named_alike(role: str, recipes: Mapping[str, Mapping[str, Any]]) -> tuple[str | None, str]:
+    """The column that recipes name, unless they name several or call it by its number, and the first run of it."""
+    runs: dict[str, str] = {}
+    for run, recipe in recipes.items():
+        if recipe.get(role):
+            runs.setdefault(recipe[role], run)
+    if len(runs) != 1 or next(iter(runs)).isdecimal():
+        return None, ""
+    return next(iter(runs.items()))
+
+
+def _stays(name: str) -> bool:
+    """Whether a file or folder can be opened again and again; standard input and pipes cannot."""
+    try:
+        path = Path(resolve(name))
+        return name != "-" and (path.is_file() or path.is_dir())
+    except OSError:  # a name that is too long, a folder that may not be entered
+        return False
+
+
 def _read(config: LabelledConfig, say: Say) -> LabelledText:
     if config.text_column is not None and config.text_column == config.label_column:
         raise UsageError(
@@ -207,7 +261,7 @@ def _read(config: LabelledConfig, say: Say) -> LabelledText:
     )
 
 
-def open_labelled(config: LabelledConfig) -> Corpus:
+def open_labelled(config: LabelledConfig, need_label: bool = True) -> Corpus:
     how = TextConfig(
         text_column=config.text_column,
         encoding=config.encoding,
@@ -215,7 +269,7 @@ def open_labelled(config: LabelledConfig) -> Corpus:
         format=config.format,
         bad_rows=config.bad_rows,
     )
-    return open_corpus(config.files, how, label_column=config.label_column, need_label=True)
+    return open_corpus(config.files, how, label_column=config.label_column, need_label=need_label)
 
 
 def _origin(config: LabelledConfig, corpus: Corpus, sources: tuple[str, ...]) -> Origin:

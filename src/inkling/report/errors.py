@@ -18,7 +18,7 @@ import html
 import math
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import IO
@@ -195,14 +195,15 @@ def _shortened(weighed: Weighed, sentence: int, most: int = SENTENCE_CHARS) -> t
 # ------------------------------------------------------------------------------------------------ the page
 
 
-def render(report: ErrorReport, faithfulness: Faithfulness | None = None) -> str:
-    """The whole HTML document."""
+def render(report: ErrorReport, faithfulness: Faithfulness | None = None, notes: Sequence[str] = ()) -> str:
+    """The whole HTML document. `notes`, which say how to read the figures, stand below the first paragraph."""
     style = page.STYLE + STYLE
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     where = f" on {report.text_name}" if report.text_name else ""
     title = _line(f"Where {report.name or 'the model'} errs{where}")
-    sections = [f'<p class="lead">{_text(report.summary())}</p>']
+    told = "".join(f'\n<p class="note">{_text(note)}</p>' for note in notes)
+    sections = [f'<p class="lead">{_text(report.summary())}</p>{told}']
     sections += [page.draw(table) for table in (report.report.tables() if report.report else ())]
     if report.cases:
         sections.append(_reasons(report))
@@ -222,10 +223,10 @@ def render(report: ErrorReport, faithfulness: Faithfulness | None = None) -> str
     )
 
 
-def write(report: ErrorReport, path: Path, faithfulness: Faithfulness | None = None) -> None:
+def write(report: ErrorReport, path: Path, faithfulness: Faithfulness | None = None, notes: Sequence[str] = ()) -> None:
     """Write the page so that `path` holds either the old or the whole new file, whatever happens in between."""
     try:
-        write_file(path, render(report, faithfulness))
+        write_file(path, render(report, faithfulness, notes))
     except OSError as failure:
         raise InklingError(
             f"The page cannot be written to {path} ({failure.strerror}); name a file in a folder that can be written."

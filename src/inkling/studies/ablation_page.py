@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from inkling.figures import Cell as Shown
 from inkling.figures import Chart, Column, Exhibit, Line, Page, Prose, Table
+from inkling.measure.intervals import Interval
 from inkling.studies.ablation import (
     FACTORS,
     VALUES,
     Ablation,
     Floats,
     Measure,
+    accuracy_over_seeds,
     bounds,
     known,
     last_accuracy,
@@ -120,7 +122,7 @@ def fluctuation_chart(found: Ablation) -> Chart:
     lines = []
     for activation in found.levels("activation"):
         values = _by_seed(found, found.with_level("activation", activation), "depth", depths, "fluctuation")
-        lines.append(band(activation, depths, values))
+        lines.append(band(activation, depths, values, over_seeds))
     return Chart(
         "Fluctuation from epoch to epoch",
         "hidden layers",
@@ -159,7 +161,7 @@ def combination_table(found: Ablation) -> Table:
     ]
     rows: list[tuple[Shown, ...]] = []
     for key, alike in sorted(groups.items(), key=lambda group: [str(part) for part in group[0]]):
-        accuracy = over_seeds(np.array([last_accuracy(r) for r in alike]))
+        accuracy = accuracy_over_seeds(np.array([last_accuracy(r) for r in alike]))
         held_out = float(np.mean([100 * r.held_out_accuracy[-1] for r in alike]))
         chosen = float(np.mean([100 * r.chosen_accuracy for r in alike]))
         rows.append(
@@ -213,9 +215,11 @@ def page(found: Ablation) -> Page:
     return Page(found.title, tuple(exhibits))
 
 
-def band(name: str, x: Sequence[float], values: Floats) -> Line:
-    """A line with its interval over seeds; `values` has a row for each seed."""
-    intervals = [over_seeds(column) for column in values.T]
+def band(
+    name: str, x: Sequence[float], values: Floats, interval_of: Callable[[Floats], Interval] = accuracy_over_seeds
+) -> Line:
+    """A line with its interval over seeds, of accuracies unless told; `values` has a row for each seed."""
+    intervals = [interval_of(column) for column in values.T]
     has_band = all(math.isfinite(interval.low) for interval in intervals)
     return Line(
         name,

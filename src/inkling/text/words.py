@@ -3,7 +3,7 @@
 A text is lower-cased and cut without a loop over it: each code point has a kind, and a word starts where kinds change.
 
     letters and digits        one word while they last; combining marks and joiners belong to what they stand on
-    n't, 's, 'll, …           a word of its own, as in the Penn Treebank (and so in GloVe): do|n't, it|'s
+    n't, 's, 'll, …           a word of its own, as in the Penn Treebank (and so in GloVe): do|n't, it|'s, is n't
     Han, kana, Thai, …        each character is a word, for these scripts set no spaces
     . , ! ? …                 a run of one and the same mark is a word
     <br />, <p>, </b>         as white space: reviews from the web are full of them
@@ -182,16 +182,31 @@ def _cut(texts: Sequence[str]) -> tuple[Hashes, Places, Places, Places]:
 
 
 def _cut_clitics(codes: NDArray[np.uint32], kinds: NDArray[np.uint8], starts: NDArray[np.bool_]) -> None:
-    """Cuts do|n't and it|'s; an apostrophe that does not stand between letters stays a mark."""
+    """Cuts do|n't and it|'s, and keeps n't and 's whole in text that is cut already; any other apostrophe that does not
+    stand between letters stays a mark."""
     places = np.flatnonzero(codes == _APOSTROPHE)
-    places = places[(kinds[places - 1] == LETTER) & (kinds[places + 1] == LETTER)]
-    is_nt = (codes[places + 1] == ord("t")) & (kinds[places + 2] != LETTER) & (codes[places - 1] == ord("n"))
-    negated = places[is_nt]  # of text that is cut already too: is n't
-    starts[places] = True
-    starts[places + 1] = False
+    places = places[kinds[places + 1] == LETTER]
+    behind = kinds[places - 1] == LETTER
+    is_nt = behind & (codes[places + 1] == ord("t")) & (kinds[places + 2] != LETTER) & (codes[places - 1] == ord("n"))
+    alone = ~behind & _is_clitic(codes[places + 1], codes[places + 2], kinds[places + 2], kinds[places + 3])
+    negated, cut = places[is_nt], places[behind | alone]
+    starts[cut] = True
+    starts[cut + 1] = False
     starts[negated] = False
     starts[negated - 1] = True
-    kinds[places] = LETTER
+    kinds[cut] = LETTER
+
+
+def _is_clitic(
+    first: NDArray[np.uint32], second: NDArray[np.uint32], second_kind: NDArray[np.uint8], third_kind: NDArray[np.uint8]
+) -> NDArray[np.bool_]:
+    """Whether s, d, m, t, re, ve or ll and nothing more follows an apostrophe."""
+    short = np.isin(first, [ord(letter) for letter in "sdmt"]) & (second_kind != LETTER)
+    long = np.zeros(len(first), np.bool_)
+    for one, other in ("re", "ve", "ll"):
+        long |= (first == ord(one)) & (second == ord(other))
+    found: NDArray[np.bool_] = short | (long & (third_kind != LETTER))
+    return found
 
 
 def _scatter(codes: NDArray[np.unsignedinteger]) -> Hashes:
