@@ -189,3 +189,41 @@ def test_on_a_terminal_it_ends_with_its_figures(folder: Path) -> None:
     assert "held out accuracy" in shown
     assert "Traceback" not in shown
     assert (folder / "shown" / "manifest.json").exists()
+
+
+def test_the_classes_of_held_out_rows_are_shown_and_their_mistakes_on_a_page(train: Cli) -> None:
+    write_csv(Path("many.csv"), reviews(2, 400))
+    shown = train("many.csv", "--errors", "mistakes.html")
+    assert "Classes of the held-out rows" in shown
+    page = Path("mistakes.html").read_text("utf-8")
+    assert "its held-out rows" in page
+    held = json.loads(Path("runs/dan-many/run.json").read_text("utf-8"))["summary"]
+    wrong = round((1 - held["held_out_accuracy"]) * held["held_out_texts"])
+    assert (f"wrong on {wrong} of the {held['held_out_texts']} texts" in page) == (wrong > 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        (("--word-dropout", "0.3"), "--word-dropout is for networks"),
+        (("--activation", "tanh"), "--activation is for networks"),
+        (("--minutes", "1"), "--minutes is for networks"),
+        (("--fixed-vectors",), "--fixed-vectors is for networks"),
+        (("--depth", "1", "--trust", "1"), "--trust is for scores"),
+        (("--dimension", "5", "--no-refit"), "--no-refit is for scores"),
+        (("--depth", "1", "--fixed-vectors"), "--fixed-vectors needs vectors"),
+    ],
+)
+def test_an_option_without_use_is_refused(train: Cli, options: tuple[str, ...], wanted: str) -> None:
+    train("reviews.csv", *options, code=2)
+    assert wanted in train.notes
+
+
+def test_a_header_with_unknown_names_is_not_made_a_class(train: Cli) -> None:
+    rows = "".join(f"{text},{label}\n" for text, label in [("good film", "support"), ("bad plot", "sales")] * 10)
+    Path("plain.csv").write_text("Feedback,Department\n" + rows, encoding="utf-8")
+    train("plain.csv", code=1)
+    assert "looks like a header" in train.notes
+    assert "'Department'" in train.notes
+    assert train.json("plain.csv", "--header")["classes"] == 2
+    assert train.json("plain.csv", "--no-header")["classes"] == 3

@@ -173,7 +173,7 @@ def test_the_presets_are_what_they_say() -> None:
     assert (sizes.words, sizes.dimension, sizes.depth, sizes.width) == (1, 50, 2, 100)
     assert (sizes.activation, sizes.distinct) == ("relu", False)
     settings = published.network_settings()
-    assert (settings.word_dropout, settings.learn_vectors) == (0.3, False)
+    assert (settings.word_dropout, settings.learn_vectors, settings.batch, settings.rate) == (0.0, False, 100, 0.001)
     assert DANRecipe(files=("x",)).network_settings().learn_vectors
     assert replace(published, word_dropout=0.0, learn_vectors=True, depth=1).network_settings().word_dropout == 0.0
     assert DANRecipe(files=("x",), depth=2).sizes().dimension == 100

@@ -29,7 +29,9 @@ from inkling.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from inkling.models.dan import AveragingNetwork
     from inkling.models.gru import GRU
+    from inkling.recipes.labelled_text import LabelledText
     from inkling.runs.run import Run
     from inkling.training.loop import Step
 
@@ -224,6 +226,9 @@ def dan(
         int | None, typer.Option(help="Stop a network after so many epochs without a better one.")
     ] = None,
     minutes: Annotated[float | None, typer.Option(help="Stop a network after this time at the latest.")] = None,
+    errors: Annotated[
+        str | None, typer.Option(help="Write a page with the mistakes on held-out rows, and why, here.")
+    ] = None,
     seed: Seed = None,
     encoding: Encoding = None,
     header: Header = None,
@@ -235,11 +240,12 @@ def dan(
     """Train a text classifier: a deep averaging network.
 
     Give it a table with a text and a label in each row. A tenth of each class chooses settings and calibrates the
-    probabilities; test rows belong to `inkling evaluate` and `inkling errors`.
+    probabilities, and is shown by class before it is learned from; test rows of your own belong to `inkling evaluate`
+    and `inkling errors`.
 
     \b
     Examples:
-      inkling train dan reviews.csv
+      inkling train dan reviews.csv --errors mistakes.html
       inkling train dan mails.csv --text-column body --label-column folder --class-weights balanced
       inkling train dan tweets.jsonl --characters 3-5
       inkling train dan reviews.csv --preset published --vectors glove.6B.50d.txt
@@ -256,7 +262,38 @@ def dan(
             bar.total = total
             bar.update(done, now=what)
 
-        _follow(lambda say: train_dan(recipe, path, say, show), path, json)
+        judged: list[Any] = []
+        _follow(lambda say: train_dan(recipe, path, say, show, lambda *found: judged.extend(found)), path, json)
+    _show_held_out(path, errors, json, *judged)
+
+
+def _show_held_out(
+    path: Path, errors: str | None, json: bool, network: AveragingNetwork, held_out: LabelledText, log_probs: Any
+) -> None:
+    """The classes of the held-out rows, and on request the mistakes there; by the model that had not learned them."""
+    from inkling.measure.classification import ClassificationReport
+    from inkling.report.terminal import notice, print_table
+
+    if not json:
+        names = (network.labels, held_out.truth, log_probs)
+        print_table(ClassificationReport.of(*names, name=path.name, text_name="the held-out rows").class_table())
+    if errors:
+        from inkling.explain.errors import diagnose
+        from inkling.explain.words import explain
+        from inkling.report.errors import write
+
+        found = diagnose(
+            network.labels,
+            held_out.truth,
+            log_probs,
+            lambda places: explain(network, [held_out.texts[place] for place in places]),
+            lambda texts: network.log_probs(texts).numpy(),
+            rows=held_out.number.tolist(),
+            name=path.name,
+            text_name="its held-out rows",
+        )
+        write(found, Path(errors))
+        notice(f"Wrote {errors}.")
 
 
 def resume(
@@ -380,7 +417,7 @@ def _announce(run: Run, json: bool) -> None:
         (Column("figure"), Column("value", ",.10g")),
         rows,
         (
-            "Held-out text chose which weights to keep; `inkling evaluate` measures on other text.",
+            "Held-out text chose what to keep; `inkling evaluate` measures on other text.",
             f"Next: inkling errors {run.path} --on TEST" if run.kind == "dan" else f"Next: inkling sample {run.path}",
         ),
     )

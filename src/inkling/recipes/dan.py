@@ -12,19 +12,20 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from inkling.configuration import from_record
 from inkling.errors import InklingError, UsageError
 from inkling.measure.calibration import Abstention, Calibration
 from inkling.measure.classification import ClassificationReport
-from inkling.models.dan import ACTIVATIONS, DANConfig
+from inkling.models.dan import ACTIVATIONS, AveragingNetwork, DANConfig
 from inkling.recipes.averaging import (
     Fitted,
     NetworkSettings,
@@ -38,6 +39,7 @@ from inkling.recipes.averaging import (
 from inkling.recipes.card import write_card
 from inkling.recipes.data import resolve
 from inkling.recipes.labelled import LabelledConfig, LabelledParts, read_parts
+from inkling.recipes.labelled_text import LabelledText
 from inkling.runs import files
 from inkling.runs.loading import dan_files, dump_arrays
 from inkling.runs.recording import Recorder, checkpoint, restore
@@ -47,6 +49,7 @@ from inkling.text.words import Places
 from inkling.training.loop import Parameters, Step, TrainingState, train
 
 Say = Callable[[str], None]
+OnJudged = Callable[[AveragingNetwork, LabelledText, NDArray[np.float64]], None]
 SURE = 0.95  # the accuracy that the threshold in the summary buys, on held-out texts
 
 
@@ -206,9 +209,16 @@ class Material:
 
 
 def train_dan(
-    recipe: DANRecipe, out: Path, say: Say = lambda _: None, on_progress: OnProgress = lambda done, total, what: None
+    recipe: DANRecipe,
+    out: Path,
+    say: Say = lambda _: None,
+    on_progress: OnProgress = lambda done, total, what: None,
+    on_judged: OnJudged = lambda network, held_out, log_probs: None,
 ) -> Iterator[tuple[Run, Step]]:
-    """Makes the run `out`. Scores are fitted in one go, with `on_progress`; a network yields after every step."""
+    """Makes the run `out`. Scores are fitted in one go, with `on_progress`; a network yields after every step.
+
+    `on_judged` gets what held-out texts were judged by, before any of them was learned from, and how.
+    """
     if out.exists():
         raise UsageError(f"{out} exists already; name another with --out, or remove it with `inkling runs rm`.")
     if recipe.is_published and not recipe.vectors:
@@ -224,12 +234,17 @@ def train_dan(
     material = Material.read(recipe, say)
     sizes = replace(sizes, bits=choose_bits(material.texts, sizes, from_file=vectors is not None))
     if sizes.dimension:
-        yield from _train_network(recipe, out, material, sizes, vectors)
+        fitted = yield from _train_network(recipe, out, material, sizes, vectors)
     else:
-        _train_scores(recipe, out, material, sizes, on_progress)
+        fitted = _train_scores(recipe, out, material, sizes, on_progress)
+    for note in fitted.notes:
+        say(note)
+    on_judged(fitted.judged or fitted.network, material.parts.held_out, fitted.held_out)
 
 
-def _train_scores(recipe: DANRecipe, out: Path, material: Material, sizes: DANConfig, on_progress: OnProgress) -> None:
+def _train_scores(
+    recipe: DANRecipe, out: Path, material: Material, sizes: DANConfig, on_progress: OnProgress
+) -> Fitted:
     started = time.perf_counter()
     settings = recipe.score_settings()
     if recipe.held_out:
@@ -244,6 +259,7 @@ def _train_scores(recipe: DANRecipe, out: Path, material: Material, sizes: DANCo
     for i, choice in enumerate(fitted.choices):
         run.log({"step": i, **asdict(choice)})
     _finish(run, fitted, material, seconds, more)
+    return fitted
 
 
 def _create(recipe: DANRecipe, out: Path, material: Material, sizes: DANConfig, first: Checkpoint) -> Run:
@@ -295,11 +311,11 @@ def _finish(run: Run, fitted: Fitted, material: Material, seconds: float, more: 
 
 def _train_network(
     recipe: DANRecipe, out: Path, material: Material, sizes: DANConfig, vectors: WordVectors | None
-) -> Iterator[tuple[Run, Step]]:
+) -> Generator[tuple[Run, Step], None, Fitted]:
     prepared = _prepare(recipe, material, sizes, vectors)
     state = TrainingState(prepared.objective.parameters)
     run = _create(recipe, out, material, sizes, checkpoint(state, _plain(prepared)))
-    yield from _go_on(run, prepared, material, state)
+    return (yield from _go_on(run, prepared, material, state))
 
 
 def _prepare(recipe: DANRecipe, material: Material, sizes: DANConfig, vectors: WordVectors | None) -> Prepared:
@@ -341,10 +357,13 @@ def resume_dan(run: Run, say: Say = lambda _: None) -> Iterator[tuple[Run, Step]
     yield from _go_on(run, prepared, material, state)
 
 
-def _go_on(run: Run, prepared: Prepared, material: Material, state: TrainingState) -> Iterator[tuple[Run, Step]]:
+def _go_on(
+    run: Run, prepared: Prepared, material: Material, state: TrainingState
+) -> Generator[tuple[Run, Step], None, Fitted]:
     recorder = Recorder(run, state, _plain(prepared), prepared.per_epoch)
     steps = train(prepared.objective, prepared.batches, prepared.training, state, prepared.validate)
     for step in recorder.record(steps):
         yield run, step
     fitted = prepared.finish(state.chosen(), state.step)
     _finish(run, fitted, material, state.seconds, {"steps": state.step})
+    return fitted

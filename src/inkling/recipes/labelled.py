@@ -51,6 +51,9 @@ from inkling.text.tables import NO_LABEL
 Say = Callable[[str], None]
 
 
+LEAST_REPEATED = 3  # rows of every other label, before a label that stands once is taken for a header
+
+
 @dataclass(frozen=True)
 class LabelledConfig:
     """Where the texts and labels are and how they are read."""
@@ -96,6 +99,8 @@ def read_labelled(config: LabelledConfig, say: Say) -> LabelledText:
     """The rows of `config.files`; refused with a sentence when no classifier can be trained on them."""
     found = _read(config, say)
     _refuse_useless(found, config)
+    if config.header is None:
+        _refuse_header(found)
     return _add_notes(found, look_over(found), say)
 
 
@@ -302,6 +307,19 @@ def _add_notes(found: LabelledText, notes: Sequence[str], say: Say) -> LabelledT
 
 
 # ------------------------------------------------------------------------------------------- refusing
+
+
+def _refuse_header(found: LabelledText) -> None:
+    """A first row whose label stands nowhere else, where every other label stands again, is a header in disguise."""
+    firsts = np.flatnonzero(found.number == 1)
+    others = np.delete(found.counts, found.truth[firsts]) if len(firsts) else found.counts
+    alone = [row for row in firsts.tolist() if found.counts[found.truth[row]] == 1]
+    if alone and len(found.labels) > 2 and len(others) and others.min() >= LEAST_REPEATED:
+        label = quote(found.labels[found.truth[alone[0]]])
+        raise InklingError(
+            f"{found.place(alone[0])} looks like a header, for its label {label} stands nowhere else and every other "
+            f"label {LEAST_REPEATED} times or more: say --header, or --no-header if it is a row like the others."
+        )
 
 
 def _refuse_useless(found: LabelledText, config: LabelledConfig) -> None:
