@@ -220,7 +220,8 @@ def test_an_option_without_use_is_refused(train: Cli, options: tuple[str, ...], 
 
 
 def test_a_header_with_unknown_names_is_not_made_a_class(train: Cli) -> None:
-    rows = "".join(f"{text},{label}\n" for text, label in [("good film", "support"), ("bad plot", "sales")] * 10)
+    kinds = [("good film", "support"), ("bad plot", "sales")] * 10
+    rows = "".join(f"{text} number{i},{label}\n" for i, (text, label) in enumerate(kinds))
     Path("plain.csv").write_text("Feedback,Department\n" + rows, encoding="utf-8")
     train("plain.csv", code=1)
     assert "looks like a header" in train.notes

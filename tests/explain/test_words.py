@@ -202,7 +202,7 @@ def test_the_parts_of_the_words_add_up_to_the_scores(config: DANConfig) -> None:
     nothing = read_average(empty, double.layers, config)[0].numpy() / model.temperature
     for text, found in zip(texts, explain(model, texts), strict=True):
         scores = read_average(average(model.bags([text]), double.vectors), double.layers, config)[0].numpy()
-        np.testing.assert_allclose(found.parts.sum(axis=0), scores / model.temperature - nothing, atol=2e-4)
+        np.testing.assert_allclose(found.parts.sum(axis=0), scores / model.temperature - nothing, atol=1e-6)
 
 
 def test_of_a_word_that_stands_twice_each_place_has_half_the_part() -> None:

@@ -25,7 +25,6 @@ from inkling.models.dan_loss import (
     ScoreLoss,
     balanced_weights,
     drop_words,
-    labels_of,
 )
 from inkling.training.quasi_newton import minimise
 
@@ -370,8 +369,3 @@ def test_balanced_classes_weigh_the_same_together(labels: list[int]) -> None:
     assert float(weights.mean()) == pytest.approx(1, rel=1e-6)
     together = [float(weights[truth == c].sum()) for c in set(labels)]
     assert together == pytest.approx([len(labels) / len(together)] * len(together), rel=1e-5)
-
-
-def test_labels_become_places() -> None:
-    assert labels_of(("a", "b", "c"), ["c", "a", "a"]).tolist() == [2, 0, 0]
-    assert labels_of(("a", "b"), []).tolist() == []

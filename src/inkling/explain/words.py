@@ -198,7 +198,9 @@ class _Read:
                 off = (slopes * means).sum(dim=1) - whole[:, label] / self.network.temperature
                 if float(off.abs().max()) <= PART_ERROR:
                     break
-            found.append(slopes.numpy())
+            # What little is missing still is put in along the mean, so that parts add up exactly.
+            length = means.square().sum(dim=1).clamp(min=1e-30)
+            found.append((slopes - (off / length)[:, None] * means).numpy())
         return self.parts(np.stack(found, axis=1))
 
     def parts(self, slopes: Floats) -> Floats:
