@@ -56,6 +56,7 @@ def test_it_learns_and_loads_as_it_was_measured(text_file: Path, tmp_path: Path)
     assert run.info["summary"]["train_tokens_read"] == 60 * 8 * 16
 
 
+@pytest.mark.slow
 def test_resuming_gives_the_same_bits(text_file: Path, tmp_path: Path) -> None:
     recipe = small(text_file, steps=40, dropout=0.2, layers=2)
     for _ in train_gru(recipe, tmp_path / "whole"):
