@@ -7,7 +7,7 @@ and pairs with logistic regression, a plain PyTorch averaging network, and ours 
 choosing included. fastText gets its text cut and written for nothing; its settings were chosen on a tenth of the
 training text. On SST-2 (dev) and BBC News (five folds): ours with nothing said beside scikit-learn's, paired.
 
-`--check` fails unless ours is more accurate than fastText's best and reaches that in half of its time, and is nowhere
+`--check` fails unless ours is right on 91.5 % of IMDB, more accurate than fastText's best and reaches that in half of its time, and is nowhere
 shown worse than scikit-learn, and leaving out each word of all test reviews takes under a minute and is exact.
 """
 
@@ -32,6 +32,7 @@ from inkling.models.bags import bag, collect
 from inkling.models.dan import AveragingNetwork, DANConfig, average
 from inkling.models.dan_loss import Product, ScoreLoss
 from inkling.recipes.averaging import (
+    MOST_SCORES,
     STRENGTHS,
     TRUSTS,
     Fitted,
@@ -76,7 +77,7 @@ def time_to(accuracy: float, train: LabelledText, test: LabelledText) -> float:
     config = DANConfig(words=3, distinct=True, bits=choose_bits(train.texts, DANConfig(words=3)))
     started = time.perf_counter()
     found = collect(train.texts, config.grams)
-    table = learn_table(found, config.grams, 0, 20_000_000)
+    table = learn_table(found, config.grams, 0, MOST_SCORES)
     product = Product(table.keep(found, True), len(table.keys))
     weights = np.ones(len(train), np.float32)
     loss = ScoreLoss(product, train.truth, len(train.labels), weights, STRENGTHS[0], TRUSTS[0])
@@ -202,7 +203,8 @@ def imdb(data: Path, threads: int, quick: bool) -> bool:
         show(*scikit_learn(train, test))
         show(*plain_torch(train, test, threads))
     explained = leave_out(fitted.network, test)
-    return bool(mine.sum() > best[2].sum() and reached <= best[1] / 2) and explained
+    better = bool(mine.mean() >= 0.915 and mine.sum() > best[2].sum() and reached <= best[1] / 2)
+    return better and explained
 
 
 def leave_out(network: AveragingNetwork, test: LabelledText) -> bool:
@@ -266,7 +268,7 @@ def main() -> int:
     parser.add_argument("--sets", nargs="+", default=["imdb", "sst2", "bbc"], choices=["imdb", "sst2", "bbc"])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--quick", action="store_true", help="leave scikit-learn and PyTorch out on IMDB")
-    parser.add_argument("--check", action="store_true", help="fail unless the figures are what the README says")
+    parser.add_argument("--check", action="store_true", help="fail unless all of that holds")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     passed = True
