@@ -35,6 +35,7 @@ from inkling.text.pieces import UNSPACED_SCRIPTS
 Hashes = NDArray[np.uint64]
 Places = NDArray[np.int64]
 
+MOST_KEPT = 1 << 20  # powers that are kept for the next text
 BLOCK_CHARS = 1 << 18  # cut at once: the arrays then stay in the processor's cache
 TAG = re.compile(r"<[a-zA-Z/][^<>]{0,100}>")
 SPACE, LETTER, SINGLE, MARK, EXTENDS = range(5)
@@ -215,13 +216,15 @@ def _scatter(codes: NDArray[np.unsignedinteger]) -> Hashes:
     return values
 
 
-@cache
 def _powers(count: int) -> tuple[Hashes, Hashes]:
-    """B⁰ … B^(count−1) and their inverses modulo 2⁶⁴, rounded up in number so that few are ever made."""
+    """B⁰ … B^(count−1) and their inverses modulo 2⁶⁴."""
     size = 1 << max(10, int(count - 1).bit_length())
-    if size != count:
-        up, down = _powers(size)
-        return up[:count], down[:count]
+    up, down = _table_of_powers(size) if size <= MOST_KEPT else _table_of_powers.__wrapped__(size)
+    return up[:count], down[:count]
+
+
+@cache
+def _table_of_powers(size: int) -> tuple[Hashes, Hashes]:
     up, down = np.full(size, _BASE, np.uint64), np.full(size, _INVERSE, np.uint64)
     up[0] = down[0] = 1
     return np.multiply.accumulate(up), np.multiply.accumulate(down)
