@@ -1,6 +1,6 @@
 # make setup   everything a command needs, in .venv      make demo   the main job on real text
 # make test    all checks that need nothing else         make check  ruff, mypy, import-linter
-.PHONY: setup demo test check coverage clean
+.PHONY: setup demo test tests check coverage clean
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.complete
@@ -27,7 +27,11 @@ check: setup
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports >/dev/null || { $(BIN)/lint-imports; exit 1; }
 
-test: check
+# Both at once: neither fills two cores by itself.
+test: setup
+	@$(MAKE) --no-print-directory -j 2 check tests
+
+tests: setup
 	@$(BIN)/python -m pytest -q -n 2 -m "not slow and not data and not network and not peer"
 
 # Which lines the checks reach; apart from `make test`, because counting makes them a third slower.

@@ -361,5 +361,5 @@ def test_balanced_networks_weigh_their_classes() -> None:
 
 def test_a_network_without_held_out_texts_is_refused() -> None:
     texts, truth, held = planted(20)
-    with pytest.raises(UsageError, match="A network needs held-out texts to know when to stop; hold out a share"):
+    with pytest.raises(UsageError, match="A network needs held-out texts to know when to stop; give more texts"):
         prepare_network(texts, truth, labels(2), np.zeros_like(held), NETWORK, NetworkSettings())
