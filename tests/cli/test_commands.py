@@ -362,6 +362,7 @@ def test_a_claim_that_fails_is_an_exit_code(cli: Cli, monkeypatch: pytest.Monkey
     failing = replace(rows.CLAIMS[0], test=lambda context: ledger.Finding("off by one", "fails"))
     monkeypatch.setattr(rows, "CLAIMS", (failing,))
     assert cli.json("claims", code=1)[0]["verdict"] == "fails"
+    assert cli.json("claims", "--may-fail", "A1")[0]["verdict"] == "fails"  # known, and no reason to stop
 
 
 @pytest.mark.parametrize(("verdict", "code"), [("ok", 0), ("note", 0), ("problem", 1)])
