@@ -12,8 +12,6 @@ Left out: scripts, and so sorting and filtering (`--json` has every mistake).
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
 import math
 import re
@@ -25,14 +23,12 @@ from typing import IO
 
 import numpy as np
 
-from inkling.errors import InklingError
 from inkling.explain.errors import ErrorReport, Group
 from inkling.explain.faithfulness import Faithfulness
 from inkling.explain.reasons import Mistake
 from inkling.explain.weighing import Weighed, percent
 from inkling.report import page, terminal
 from inkling.report.terminal import one_line, safe
-from inkling.runs.files import write_file
 
 EXCERPT_CHARS = 1_500
 SENTENCE_CHARS = 500  # of one sentence in an excerpt; the rest of a longer one is left out
@@ -197,11 +193,8 @@ def _shortened(weighed: Weighed, sentence: int, most: int = SENTENCE_CHARS) -> t
 
 def render(report: ErrorReport, faithfulness: Faithfulness | None = None, notes: Sequence[str] = ()) -> str:
     """The whole HTML document. `notes`, which say how to read the figures, stand below the first paragraph."""
-    style = page.STYLE + STYLE
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     where = f" on {report.text_name}" if report.text_name else ""
-    title = _line(f"Where {report.name or 'the model'} errs{where}")
+    title = f"Where {report.name or 'the model'} errs{where}"
     told = "".join(f'\n<p class="note">{_text(note)}</p>' for note in notes)
     sections = [f'<p class="lead">{_text(report.summary())}</p>{told}']
     sections += [page.draw(table) for table in (report.report.tables() if report.report else ())]
@@ -212,25 +205,12 @@ def render(report: ErrorReport, faithfulness: Faithfulness | None = None, notes:
         sections.append(_mistakes(report))
     if faithfulness:
         sections += [page.draw(faithfulness.chart()), page.draw(faithfulness.table())]
-    body = "\n".join(f"<section>\n{section}\n</section>" for section in sections)
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="referrer" content="no-referrer">\n'
-        f"<title>{title}</title>\n<style>{style}</style>\n</head>\n"
-        f"<body>\n<main>\n<h1>{title}</h1>\n{body}\n</main>\n</body>\n</html>\n"
-    )
+    return page.document(title, sections, STYLE)
 
 
 def write(report: ErrorReport, path: Path, faithfulness: Faithfulness | None = None, notes: Sequence[str] = ()) -> None:
     """Write the page so that `path` holds either the old or the whole new file, whatever happens in between."""
-    try:
-        write_file(path, render(report, faithfulness, notes))
-    except OSError as failure:
-        raise InklingError(
-            f"The page cannot be written to {path} ({failure.strerror}); name a file in a folder that can be written."
-        ) from failure
+    page.save(render(report, faithfulness, notes), path)
 
 
 def _reasons(report: ErrorReport) -> str:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from inkling.errors import InklingError
 from inkling.figures import Chart, Page, Prose, Table
 from inkling.report import charts
 from inkling.report.terminal import column_notes, is_numeric, one_line, safe
+from inkling.runs.files import write_file
 
 STYLE = """
 :root {
@@ -72,35 +73,37 @@ pre {
 
 def render(page: Page) -> str:
     """The whole HTML document."""
-    digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+    return document(page.title, [draw(exhibit) for exhibit in page.exhibits])
+
+
+def document(title: str, sections: Sequence[str], style: str = "") -> str:
+    """A page of sections that are HTML already, with `style` after our own; the one policy for every page."""
+    style = STYLE + style
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    sections = "\n".join(f"<section>\n{draw(exhibit)}\n</section>" for exhibit in page.exhibits)
+    body = "\n".join(f"<section>\n{section}\n</section>" for section in sections)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n'
-        f"<title>{_escape_line(page.title)}</title>\n<style>{STYLE}</style>\n</head>\n"
-        f"<body>\n<main>\n<h1>{_escape_line(page.title)}</h1>\n{sections}\n</main>\n</body>\n</html>\n"
+        f"<title>{_escape_line(title)}</title>\n<style>{style}</style>\n</head>\n"
+        f"<body>\n<main>\n<h1>{_escape_line(title)}</h1>\n{body}\n</main>\n</body>\n</html>\n"
     )
 
 
 def write(page: Page, path: Path) -> None:
-    """Write the page so that `path` holds either the old or the whole new file, whatever happens in between."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    save(render(page), path)
+
+
+def save(content: str, path: Path) -> None:
+    """Write a page so that `path` holds either the old or the whole new file, whatever happens in between."""
     try:
-        with unfinished.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(render(page))
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
+        write_file(path, content)
     except OSError as failure:
         raise InklingError(
             f"The page cannot be written to {path} ({failure.strerror}); name a file in a folder that can be written."
         ) from failure
-    finally:
-        if unfinished.exists():
-            unfinished.unlink()
 
 
 def draw(exhibit: Table | Chart | Prose) -> str:

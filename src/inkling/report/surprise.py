@@ -12,8 +12,6 @@ Left out: scripts. A page is cut at 200,000 characters, and says so.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
 import sys
 from collections.abc import Iterator
@@ -21,12 +19,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import IO
 
-from inkling.errors import InklingError
 from inkling.explain.surprise import LEVEL_BITS, SAVED_LEVEL_BITS, Comparison, Surprise, level, saved_level
 from inkling.figures import Chart, Exhibit, Line
 from inkling.report import page, terminal
 from inkling.report.terminal import one_line, safe
-from inkling.runs.files import write_file
 
 PAGE_CHARS = 200_000
 TERMINAL_CHARS = 20_000
@@ -164,34 +160,17 @@ def _cut(shown: int, whole: int) -> str:
 
 def render(found: Surprise | Comparison) -> str:
     """The whole HTML document."""
-    style = page.STYLE + STYLE
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    title = html.escape(one_line(_title(found)))
     shown, cut = _text(found)
     notes = "".join(f'\n<p class="note">{html.escape(safe(note))}</p>' for note in _notes(found, cut))
     text = f'{_html_legend(found)}\n<div class="tokens">{shown}</div>{notes}'
     sections = [f'<p class="summary">{html.escape(safe(found.summary()))}</p>', text]
     sections += [page.draw(exhibit) for exhibit in _exhibits(found)]
-    body = "\n".join(f"<section>\n{section}\n</section>" for section in sections)
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="referrer" content="no-referrer">\n'
-        f"<title>{title}</title>\n<style>{style}</style>\n</head>\n"
-        f"<body>\n<main>\n<h1>{title}</h1>\n{body}\n</main>\n</body>\n</html>\n"
-    )
+    return page.document(_title(found), sections, STYLE)
 
 
 def write(found: Surprise | Comparison, path: Path) -> None:
     """Write the page so that `path` holds either the old or the whole new file, whatever happens in between."""
-    try:
-        write_file(path, render(found))
-    except OSError as failure:
-        raise InklingError(
-            f"The page cannot be written to {path} ({failure.strerror}); name a file in a folder that can be written."
-        ) from failure
+    page.save(render(found), path)
 
 
 def _title(found: Surprise | Comparison) -> str:
