@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,18 +15,13 @@ from inkling.cli.options import (
     Header,
     Json,
     LabelColumn,
+    Overlap,
     RunArgument,
     TextColumn,
-    check_bad_rows,
     check_seed,
     print_json,
+    reading_labels,
 )
-
-if TYPE_CHECKING:
-    from inkling.explain.faithfulness import Faithfulness
-    from inkling.models.dan import AveragingNetwork
-
-FAITHFULNESS_TEXTS = 200
 
 
 def errors(
@@ -38,16 +33,10 @@ def errors(
         bool,
         typer.Option(
             "--faithfulness/--no-faithfulness",
-            help=f"Measure whether the words shown matter: take them out of {FAITHFULNESS_TEXTS} texts.",
+            help="Measure whether the words shown matter: take them out of 200 texts.",
         ),
     ] = False,
-    overlap: Annotated[
-        bool | None,
-        typer.Option(
-            "--overlap/--no-overlap",
-            help="Look for the texts in the training text. [default: unless it is over 200 MB]",
-        ),
-    ] = None,
+    overlap: Overlap = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     encoding: Encoding = None,
@@ -66,10 +55,9 @@ def errors(
       inkling errors runs/dan-reviews --on test.csv --json > mistakes.json
     """
     from inkling.errors import UsageError
-    from inkling.explain.errors import diagnose
-    from inkling.explain.words import Explanation, explain
     from inkling.recipes.classification import Trainings
-    from inkling.recipes.labelled import LabelledConfig, read_for, recall_columns
+    from inkling.recipes.errors import find_mistakes, measure_faithfulness
+    from inkling.recipes.labelled import read_for, recall_columns
     from inkling.report.errors import write, write_terminal
     from inkling.report.terminal import notice, print_table, progress
     from inkling.runs.loading import load_classifier
@@ -78,16 +66,7 @@ def errors(
     check_seed(seed)
     if most < 1:
         raise UsageError(f"--most is {most}; give a whole number from 1.")
-    config = LabelledConfig(
-        files=(on,),
-        text_column=text_column,
-        label_column=label_column,
-        encoding=encoding,
-        header=header,
-        format=format,
-        bad_rows=check_bad_rows(bad_rows),
-        seed=seed,
-    )
+    config = reading_labels((on,), text_column, label_column, encoding, header, format, bad_rows, seed)
     opened = Run.open(run)
     network = load_classifier(opened)
     name, text_name = opened.path.absolute().name, "standard input" if on == "-" else Path(on).name or on
@@ -108,26 +87,17 @@ def errors(
         notice(sentence)
 
     with progress(None, "Explaining", "texts") as bar:
-        done = 0
-
-        def explained(places: list[int]) -> list[Explanation]:
-            nonlocal done
-            done += len(places)
-            bar.update(done)
-            return explain(network, [text.texts[place] for place in places])
-
-        report = diagnose(
-            network.labels,
-            text.truth,
+        report = find_mistakes(
+            network,
+            text,
             log_probs,
-            lambda places: explained(list(places)),
-            lambda some: network.log_probs(some).numpy(),
-            rows=numbers,
-            most=most,
             name=name,
             text_name=text_name,
+            rows=numbers,
+            most=most,
+            on_explained=bar.update,
         )
-    measured = _measure_faithfulness(network, text.texts, seed) if faithfulness else None
+    measured = measure_faithfulness(network, text.texts, seed) if faithfulness else None
     if html is not None:
         write(report, Path(html), measured, notes)
         notice(f"Wrote {html}.")
@@ -139,20 +109,3 @@ def errors(
     if measured is not None:
         sys.stdout.write("\n")
         print_table(measured.table())
-
-
-def _measure_faithfulness(network: AveragingNetwork, texts: list[str], seed: int) -> Faithfulness:
-    """Deletion curves on texts evenly spaced among those given."""
-    import numpy as np
-
-    from inkling.explain.faithfulness import FRACTIONS, deletion_curve
-    from inkling.explain.words import explain, gradient_times_input
-
-    chosen = texts[:: -(-len(texts) // FAITHFULNESS_TEXTS)]
-    return deletion_curve(
-        lambda some: network.log_probs(some).numpy(),
-        explain(network, chosen, sentences=False),
-        FRACTIONS,
-        np.random.default_rng(seed),
-        {"gradient × input": gradient_times_input(network, chosen)},
-    )

@@ -278,20 +278,10 @@ def _show_held_out(
         names = (network.labels, held_out.truth, log_probs)
         print_table(ClassificationReport.of(*names, name=path.name, text_name="the held-out rows").class_table())
     if errors:
-        from inkling.explain.errors import diagnose
-        from inkling.explain.words import explain
+        from inkling.recipes.errors import find_mistakes
         from inkling.report.errors import write
 
-        found = diagnose(
-            network.labels,
-            held_out.truth,
-            log_probs,
-            lambda places: explain(network, [held_out.texts[place] for place in places]),
-            lambda texts: network.log_probs(texts).numpy(),
-            rows=held_out.number.tolist(),
-            name=path.name,
-            text_name="its held-out rows",
-        )
+        found = find_mistakes(network, held_out, log_probs, name=path.name, text_name="its held-out rows")
         write(found, Path(errors))
         notice(f"Wrote {errors}.")
 

@@ -19,8 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from inkling.errors import InklingError
-from inkling.explain.errors import ErrorReport, diagnose
-from inkling.explain.words import Explanation, explain
+from inkling.explain.errors import ErrorReport
 from inkling.figures import Cell, Column, Exhibit, Page, Prose, Table
 from inkling.measure.classification import ClassificationReport
 from inkling.measure.matrix import Matrix
@@ -28,6 +27,7 @@ from inkling.measure.tally import LN2
 from inkling.models.sampling import SamplingConfig, sample
 from inkling.recipes.bigram import BigramRecipe, train_bigram
 from inkling.recipes.dan import DANRecipe, train_dan
+from inkling.recipes.errors import find_mistakes
 from inkling.recipes.evaluation import EvaluationRecipe, evaluate_runs
 from inkling.recipes.gru import GRURecipe, train_gru
 from inkling.recipes.labelled import LabelledConfig, read_for, read_parts
@@ -241,21 +241,9 @@ def read_reviews(
     run = Run.open(out)
     network = load_classifier(run)
     text = read_for(network.labels, LabelledConfig(files=(str(test_file),)), _keep_quiet)
-
-    def explain_places(places: Sequence[int]) -> list[Explanation]:
-        return explain(network, [text.texts[place] for place in places])
-
     say("Measuring it on the reviews held back, and looking for the reasons of its mistakes …")
-    errors = diagnose(
-        network.labels,
-        text.truth,
-        network.log_probs(text.texts).numpy(),
-        explain_places,
-        lambda some: network.log_probs(some).numpy(),
-        rows=text.number.tolist(),
-        name=run.path.name,
-        text_name=test_file.name,
-    )
+    log_probs = network.log_probs(text.texts).numpy()
+    errors = find_mistakes(network, text, log_probs, name=run.path.name, text_name=test_file.name)
     assert errors.report is not None
     return Reading(what, run, test_file, errors.report, errors, real)
 
