@@ -1,7 +1,7 @@
-"""What can be shown, described without saying how: a table, a chart with lines, a page of both.
+"""What can be shown, described without saying how: tables, lines, bars, clouds of points, heat maps, a page of them.
 
-Every room that has results turns them into these; `report/` alone knows how to draw them (terminal, SVG, HTML), and a
-notebook draws a `Table` through `_repr_html_`.
+Every room that has results turns them into these. `pictures/` draws them as SVG and as HTML, so that a notebook, a page
+and the studio show the same thing; `report/` puts them on a terminal and into files.
 """
 
 from __future__ import annotations
@@ -90,10 +90,87 @@ class Prose:
     literal: bool = False
 
 
-Exhibit = Table | Chart | Prose
+@dataclass(frozen=True)
+class Series:
+    """One height for each bar position. `low` and `high`, when given, are the ends of its error bars."""
+
+    name: str
+    heights: Sequence[float]
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Named positions (keys, heads) with a bar for each series, side by side."""
+
+    title: str
+    x_label: str
+    y_label: str
+    names: tuple[str, ...]
+    series: tuple[Series, ...]
+    reading: str = ""
+    levels: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Spots:
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """Points of several groups in one plane, and places in it that have a name (v_a, the midpoint)."""
+
+    title: str
+    x_label: str
+    y_label: str
+    groups: tuple[Spots, ...]
+    reading: str = ""
+    marks: tuple[tuple[str, float, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """A matrix with names for rows and columns. A value that is None or NaN is an empty cell (a masked position).
+
+    The scale goes from `low` to `high`, by default from 0, or from −most to +most where a value is negative.
+    """
+
+    title: str
+    row_label: str
+    column_label: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: Sequence[Sequence[float | None]]
+    unit: str = ""
+    reading: str = ""
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Panels:
+    """Small heat maps side by side on one scale: the heads of a model, the matrices of a construction."""
+
+    title: str
+    maps: tuple[HeatMap, ...]
+    reading: str = ""
+    across: int = 4
+
+
+Picture = Chart | Bars | Cloud | HeatMap | Panels
+Exhibit = Table | Prose | Picture
 
 
 @dataclass(frozen=True)
 class Page:
     title: str
     exhibits: tuple[Exhibit, ...] = field(default=())
+
+    def _repr_html_(self) -> str:
+        from inkling.pictures.notebook import notebook
+
+        return notebook(self)
