@@ -6,7 +6,6 @@ and the studio show the same thing; `report/` puts them on a terminal and into f
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -43,17 +42,18 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
 
+    def is_numeric(self, index: int) -> bool:
+        """Whether column `index` holds numbers and nothing else, so that its digits should stand under each other."""
+        cells = [row[index] for row in self.rows if row[index] is not None]
+        return bool(cells) and all(isinstance(cell, int | float) and not isinstance(cell, bool) for cell in cells)
+
+    @property
+    def all_notes(self) -> tuple[str, ...]:
+        """What stands below: the notes of the columns first, each with the heading it explains."""
+        return (*(f"{column.heading}: {column.note}" for column in self.columns if column.note), *self.notes)
+
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(column.heading)}</th>" for column in self.columns)
-        body = "".join(
-            "<tr>"
-            + "".join(f"<td>{html.escape(c.show(cell))}</td>" for c, cell in zip(self.columns, row, strict=True))
-            + "</tr>"
-            for row in self.rows
-        )
-        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
-        caption = f"<caption>{html.escape(self.title)}</caption>"
-        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+        return _piece(self)
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,9 @@ class Chart:
     log_x: bool = False
     log_y: bool = False
     levels: tuple[tuple[str, float], ...] = ()  # named horizontal lines, such as a baseline
+
+    def _repr_html_(self) -> str:
+        return _piece(self)
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,9 @@ class Bars:
     reading: str = ""
     levels: tuple[tuple[str, float], ...] = ()
 
+    def _repr_html_(self) -> str:
+        return _piece(self)
+
 
 @dataclass(frozen=True)
 class Spots:
@@ -130,6 +136,9 @@ class Cloud:
     groups: tuple[Spots, ...]
     reading: str = ""
     marks: tuple[tuple[str, float, float], ...] = ()
+
+    def _repr_html_(self) -> str:
+        return _piece(self)
 
 
 @dataclass(frozen=True)
@@ -150,6 +159,9 @@ class HeatMap:
     low: float | None = None
     high: float | None = None
 
+    def _repr_html_(self) -> str:
+        return _piece(self)
+
 
 @dataclass(frozen=True)
 class Panels:
@@ -159,6 +171,9 @@ class Panels:
     maps: tuple[HeatMap, ...]
     reading: str = ""
     across: int = 4
+
+    def _repr_html_(self) -> str:
+        return _piece(self)
 
 
 Picture = Chart | Bars | Cloud | HeatMap | Panels
@@ -174,3 +189,10 @@ class Page:
         from inkling.pictures.notebook import notebook
 
         return notebook(self)
+
+
+def _piece(exhibit: Exhibit) -> str:
+    """An exhibit as HTML; drawing is imported only when somebody looks."""
+    from inkling.pictures.notebook import piece
+
+    return piece(exhibit)

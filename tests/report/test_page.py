@@ -21,7 +21,7 @@ VOID = {"meta"}
 OURS = {
     *("html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "section", "p", "figure", "figcaption"),
     *("div", "table", "thead", "tbody", "tr", "th", "td", "span", "pre"),
-    *("svg", "desc", "text", "line", "path", "polygon", "circle"),
+    *("svg", "desc", "text", "line", "path", "polygon", "circle", "rect", "g"),
 }
 
 

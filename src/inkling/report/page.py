@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
 from collections.abc import Sequence
 from pathlib import Path
 
 from inkling.errors import InklingError
-from inkling.figures import Chart, Page, Prose, Table
-from inkling.report import charts
-from inkling.report.terminal import column_notes, is_numeric, one_line, safe
+from inkling.figures import Exhibit, Page
+from inkling.pictures.markup import escape_line, section
 from inkling.runs.files import write_file
 
 STYLE = """
@@ -24,11 +22,13 @@ STYLE = """
   color-scheme: light dark;
   --page: #ffffff; --ink: #1c2128; --muted: #5d6672; --grid: #e3e6ea; --panel: #f6f7f9; --rule: #cfd5dc;
   --line-1: #1d5fa8; --line-2: #c2410c; --line-3: #0f7a5c; --line-4: #7a3fc4; --line-5: #8a6100; --line-6: #b8256e;
+  --more: #0b3a75; --less: #7d2c06;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --page: #14171c; --ink: #e4e7eb; --muted: #9aa4b1; --grid: #2a3038; --panel: #1c2027; --rule: #3b434d;
     --line-1: #79b4f5; --line-2: #f6975f; --line-3: #52c9a4; --line-4: #bfa0f7; --line-5: #dfb74e; --line-6: #f28cbb;
+    --more: #a5cffb; --less: #ffb994;
   }
 }
 * { box-sizing: border-box; }
@@ -76,6 +76,11 @@ def render(page: Page) -> str:
     return document(page.title, [draw(exhibit) for exhibit in page.exhibits])
 
 
+def draw(exhibit: Exhibit) -> str:
+    """One exhibit as HTML, with its title above."""
+    return section(exhibit)
+
+
 def document(title: str, sections: Sequence[str], style: str = "") -> str:
     """A page of sections that are HTML already, with `style` after our own; the one policy for every page."""
     style = STYLE + style
@@ -87,8 +92,8 @@ def document(title: str, sections: Sequence[str], style: str = "") -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n'
-        f"<title>{_escape_line(title)}</title>\n<style>{style}</style>\n</head>\n"
-        f"<body>\n<main>\n<h1>{_escape_line(title)}</h1>\n{body}\n</main>\n</body>\n</html>\n"
+        f"<title>{escape_line(title)}</title>\n<style>{style}</style>\n</head>\n"
+        f"<body>\n<main>\n<h1>{escape_line(title)}</h1>\n{body}\n</main>\n</body>\n</html>\n"
     )
 
 
@@ -104,49 +109,3 @@ def save(content: str, path: Path) -> None:
         raise InklingError(
             f"The page cannot be written to {path} ({failure.strerror}); name a file in a folder that can be written."
         ) from failure
-
-
-def draw(exhibit: Table | Chart | Prose) -> str:
-    heading = f"<h2>{_escape_line(exhibit.title)}</h2>\n" if exhibit.title else ""
-    if isinstance(exhibit, Table):
-        return heading + _table(exhibit)
-    if isinstance(exhibit, Chart):
-        caption = f"\n<figcaption>{_escape(exhibit.reading)}</figcaption>" if exhibit.reading else ""
-        return f'{heading}<figure><div class="chart">{charts.svg(exhibit)}</div>{caption}</figure>'
-    if exhibit.literal:
-        return f"{heading}<pre>\n{_escape(exhibit.text)}</pre>"  # HTML drops the first newline after <pre>
-    return heading + "\n".join(f"<p>{_escape(part.strip())}</p>" for part in exhibit.text.split("\n\n") if part.strip())
-
-
-def _table(table: Table) -> str:
-    classes = [' class="number"' if is_numeric(table, index) else "" for index in range(len(table.columns))]
-    head = "".join(
-        f'<th scope="col"{kind}>{_escape_line(column.title)}{_unit(column.unit)}</th>'
-        for kind, column in zip(classes, table.columns, strict=True)
-    )
-    rows = []
-    for row in table.rows:
-        cells = zip(classes, table.columns, row, strict=True)
-        rows.append(
-            "<tr>" + "".join(f"<td{kind}>{_escape(column.show(cell))}</td>" for kind, column, cell in cells) + "</tr>"
-        )
-    if not rows:
-        rows.append(f'<tr><td colspan="{max(1, len(table.columns))}">no rows</td></tr>')
-    notes = "".join(f'\n<p class="note">{_escape(note)}</p>' for note in column_notes(table))
-    body = "\n".join(rows)
-    return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{_escape_line(table.title or "table")}">\n'
-        f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>\n</div>{notes}"
-    )
-
-
-def _unit(unit: str) -> str:
-    return f' <span class="unit">({_escape_line(unit)})</span>' if unit else ""
-
-
-def _escape(text: str) -> str:
-    return html.escape(safe(text))
-
-
-def _escape_line(text: str) -> str:
-    return html.escape(one_line(text))

@@ -1,15 +1,14 @@
 """Tables, pages and progress on a terminal.
 
-Results go to stdout, everything else to stderr. Text from outside is never sent raw: `safe` shows control characters,
-bidirectional overrides and zero-width characters instead of letting the terminal obey them. Without a terminal (a pipe,
+Results go to stdout, everything else to stderr. Text from outside is never sent raw: it passes `pictures/harmless.py`,
+whose `safe` and `one_line` can be had from here. Without a terminal (a pipe,
 a file) the output is plain, and a table takes all the width it needs: no column and no digit is lost.
 `NO_COLOR` and `TERM=dumb` give plain text on a terminal too.
-Left out: paging, and drawing curves with characters: a chart becomes one sparkline a line, with its figures.
+Pictures are drawn with letters (`pictures/letters.py`). Left out: paging.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 import time
@@ -17,7 +16,11 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
-from inkling.figures import Cell, Chart, Column, Line, Page, Prose, Table
+from inkling.figures import Cell, Column, Page, Picture, Prose, Table
+from inkling.pictures import letters
+from inkling.pictures.harmless import one_line as one_line
+from inkling.pictures.harmless import safe as safe
+from inkling.pictures.letters import sparkline as sparkline
 
 if TYPE_CHECKING:  # rich takes a tenth of a second to import, and most commands fail or finish before they need it
     from rich.console import Console, RenderableType
@@ -25,48 +28,7 @@ if TYPE_CHECKING:  # rich takes a tenth of a second to import, and most commands
     from rich.progress import TaskID
 
 UNBOUNDED = 100_000  # columns, where there is no terminal to be narrow
-BARS = "▁▂▃▄▅▆▇█"
-SPARKLINE_COLUMNS = 48
 QUIET_SECONDS = 1.0  # work shorter than this needs no bar
-
-
-def safe(text: str) -> str:
-    """`text` with every character that a terminal would obey, or a reader would not see, shown instead.
-
-    They become their Python escapes (\\x1b, \\r, \\u202e), which every font can draw. Newline and tab stay.
-    """
-    if text.isprintable():
-        return text
-    return "".join(character if character.isprintable() else _shown(character) for character in text)
-
-
-def _shown(character: str) -> str:
-    code = ord(character)
-    if character in "\n\t":
-        return character
-    import unicodedata
-
-    category = unicodedata.category(character)
-    unseen = category in ("Cc", "Cf", "Cs", "Zl", "Zp") or code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF
-    if not unseen:  # other spaces, private use, letters newer than this Python: strange, but they do nothing
-        return character
-    return character.encode("unicode_escape").decode("ascii")
-
-
-def one_line(text: str) -> str:
-    """`safe`, and newlines and tabs shown too: for a cell or a heading, where a second line would lie about rows."""
-    return safe(text).replace("\n", "\\n").replace("\t", "\\t")
-
-
-def is_numeric(table: Table, index: int) -> bool:
-    """Whether column `index` holds numbers and nothing else, so that its digits should stand under each other."""
-    cells = [row[index] for row in table.rows if row[index] is not None]
-    return bool(cells) and all(isinstance(cell, int | float) and not isinstance(cell, bool) for cell in cells)
-
-
-def column_notes(table: Table) -> tuple[str, ...]:
-    """The notes below a table: those of its columns first, each with the heading it explains."""
-    return (*(f"{column.heading}: {column.note}" for column in table.columns if column.note), *table.notes)
 
 
 def print_table(table: Table, *, file: IO[str] | None = None) -> None:
@@ -85,29 +47,11 @@ def print_page(page: Page, *, file: IO[str] | None = None) -> None:
         parts.append(Text())
         if isinstance(exhibit, Table):
             parts += _table_parts(exhibit, console)
-        elif isinstance(exhibit, Chart):
-            parts += _chart_parts(exhibit, console)
-        else:
+        elif isinstance(exhibit, Prose):
             parts += _prose_parts(exhibit)
+        else:
+            parts += _picture_parts(exhibit, console)
     _send(parts, console, out)
-
-
-def sparkline(values: Sequence[float], columns: int = SPARKLINE_COLUMNS) -> str:
-    """The course of `values` in at most `columns` characters; each shows the mean of its share, a gap is a space."""
-    shares = min(columns, len(values))
-    means: list[float] = []
-    for share in range(shares):
-        part = [
-            v for v in values[share * len(values) // shares : (share + 1) * len(values) // shares] if math.isfinite(v)
-        ]
-        means.append(math.fsum(v / len(part) for v in part) if part else math.nan)
-    finite = [mean for mean in means if math.isfinite(mean)]
-    if not finite:
-        return ""
-    low, high = min(finite), max(finite)
-    span = high / 2 - low / 2  # halves, as the difference of two large numbers may overflow
-    heights = ((mean / 2 - low / 2) / span if span > 0 else 0.5 if mean == mean else mean for mean in means)
-    return "".join(BARS[min(7, int(8 * height))] if math.isfinite(height) else " " for height in heights)
 
 
 def notice(sentence: str) -> None:
@@ -267,7 +211,7 @@ def _table_parts(table: Table, console: Console) -> list[RenderableType]:
 
     drawn = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     for index, column in enumerate(table.columns):
-        numeric = is_numeric(table, index)
+        numeric = table.is_numeric(index)
         words = one_line(column.heading).split()
         whole = words + [one_line(column.show(row[index])) for row in table.rows] if numeric else words
         drawn.add_column(
@@ -280,7 +224,7 @@ def _table_parts(table: Table, console: Console) -> list[RenderableType]:
         drawn.add_row(*(_drawn_cell(column, cell) for column, cell in zip(table.columns, row, strict=True)))
     parts: list[RenderableType] = [Text(one_line(table.title), style="bold")] if table.title else []
     parts.append(drawn if table.rows else Text("(no rows)", style="dim"))
-    return parts + [Text(safe(note), style="dim") for note in column_notes(table)]
+    return parts + [Text(safe(note), style="dim") for note in table.all_notes]
 
 
 def _drawn_cell(column: Column, cell: Cell) -> RenderableType:
@@ -289,40 +233,19 @@ def _drawn_cell(column: Column, cell: Cell) -> RenderableType:
     return Text(one_line(column.show(cell)), overflow="fold")
 
 
-def _chart_parts(chart: Chart, console: Console) -> list[RenderableType]:
+def _picture_parts(picture: Picture, console: Console) -> list[RenderableType]:
     from rich.text import Text
 
     parts: list[RenderableType] = [
-        Text.assemble((one_line(chart.title), "bold"), (one_line(f"  {chart.y_label} over {chart.x_label}"), "dim"))
+        Text.assemble((one_line(picture.title), "bold"), (f"  {letters.subtitle(picture)}", "dim"))
     ]
-    names = [one_line(line.name) for line in chart.lines] + [one_line(name) for name, _ in chart.levels]
-    width = max(map(len, names), default=0)
-    columns = max(8, min(SPARKLINE_COLUMNS, console.width - width - 48))
-    parts += [Text(f"  {one_line(line.name):{width}}  {_course(line, columns)}") for line in chart.lines]
-    parts += [Text(f"  {one_line(name):{width}}  {_figure(value)}") for name, value in chart.levels]
-    if not names:
+    lines = letters.lettered(picture, console.width)
+    parts += [Text(f"  {line}", no_wrap=True, overflow="ignore") for line in lines]
+    if not lines:
         parts.append(Text("  (nothing to show)", style="dim"))
-    if chart.reading:
-        parts.append(Text(safe(chart.reading), style="dim"))
+    if picture.reading:
+        parts.append(Text(safe(picture.reading), style="dim"))
     return parts
-
-
-def _figure(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) < 1e9 and value == int(value) else f"{value:.4g}"
-
-
-def _course(line: Line, columns: int) -> str:
-    points = [(x, y) for x, y in zip(line.x, line.y, strict=False) if math.isfinite(x) and math.isfinite(y)]
-    if not points:
-        return "(no numbers)"
-    ys = [y for _, y in points]
-    lowest = min(points, key=lambda point: point[1])
-    if len(ys) == 1:
-        return f"{_figure(ys[0])} at {_figure(points[0][0])}"
-    figures = f"{_figure(ys[0])} → {_figure(ys[-1])}"
-    if len(ys) > 2:
-        figures += f"  lowest {_figure(lowest[1])} at {_figure(lowest[0])}"
-    return f"{sparkline(line.y, columns)}  {figures}"
 
 
 def _prose_parts(prose: Prose) -> list[RenderableType]:
