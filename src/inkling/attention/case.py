@@ -1,11 +1,11 @@
 """One description of attention over noisy keys, from which the exact, the integrated and the simulated start.
 
-    kᵢ ~ N(μᵢ, Σᵢ)  independent       Σᵢ = αᵢ I + ωᵢ μᵢμᵢᵀ + Eᵢ        (noise, spread along the key's own mean, any)
+    kᵢ ~ N(μᵢ, Σᵢ)  independent       Σᵢ = αᵢ I + ωᵢ μᵢμᵢᵀ + Eᵢ        (in every direction, along its own mean, any)
     s_hi = κ kᵢ·q_h                    κ = 1, or 1/√d as in a transformer
     α_h = softmax(s_h)      c_h = Σᵢ α_hi vᵢ      c = Σ_h w_h c_h
 
-Only scores enter the weights, and scores are projections of keys on H queries. So all that n keys of d dimensions have to
-say is n means of H numbers and n covariances of H×H: the sufficient statistics below. A key that has d − H more
+Only scores enter the weights, and scores are projections of keys on H queries. So all that n keys of d dimensions have
+to say is n means of H numbers and n covariances of H×H: the sufficient statistics below. A key that has d − H more
 dimensions of noise need not be drawn in them.
 
     E[s_hi] = κ μᵢ·q_h       Cov[s_hi, s_gi] = κ² q_hᵀ Σᵢ q_g       different keys are independent
@@ -39,8 +39,8 @@ class Case:
     means: Floats  # n×d
     queries: Floats  # H×d, with β in them
     values: Floats | None = None  # n×m; None: the output is the weights themselves (orthonormal values)
-    noise: Floats = field(default_factory=lambda: np.zeros(1))  # n, or 1 for all: α, variance in every direction
-    spread: Floats = field(default_factory=lambda: np.zeros(1))  # n, or 1 for all: ω, variance along the own mean
+    alpha: Floats = field(default_factory=lambda: np.zeros(1))  # n, or 1 for all: variance in every direction
+    noise: Floats = field(default_factory=lambda: np.zeros(1))  # n, or 1 for all: ω, variance along the own mean
     extra: Mapping[int, Floats] = field(default_factory=dict)  # key → d×d, added to its covariance
     combination: Floats | None = None  # H; None: the mean of the heads
     scaled: bool = False  # scores are divided by √d
@@ -58,7 +58,7 @@ class Case:
             values = matrix("the values", self.values)
             if len(values) != n:
                 raise UsageError(f"There are {n} keys and {len(values)} values; give one value for each key.")
-        noise, spread = (_variances(name, getattr(self, name), n) for name in ("noise", "spread"))
+        alpha, noise = (_variances(name, getattr(self, name), n) for name in ("alpha", "noise"))
         combination = np.full(len(queries), 1 / len(queries))
         if self.combination is not None:
             combination = finite("the combination of heads", self.combination)
@@ -72,7 +72,7 @@ class Case:
             raise UsageError(f"There are {len(queries)} heads and {len(looks)} sets of keys; name one set for each.")
         for keys in looks:
             check_keys(keys, n)
-        found = {"means": means, "queries": queries, "values": values, "noise": noise, "spread": spread}
+        found = {"means": means, "queries": queries, "values": values, "alpha": alpha, "noise": noise}
         for name, value in {**found, "combination": combination, "extra": extra, "looks": looks}.items():
             object.__setattr__(self, name, value)
 
@@ -82,7 +82,7 @@ class Case:
 
     @property
     def dimension(self) -> int:
-        return self.means.shape[1]
+        return int(self.means.shape[1])
 
     @property
     def heads(self) -> int:
@@ -108,7 +108,7 @@ class Case:
         """n×H×H: of the scores that one key has with all heads."""
         gram = self.queries @ self.queries.T
         along = self.queries @ self.means.T  # H×n
-        found = self.noise[:, None, None] * gram + self.spread[:, None, None] * np.einsum("hi,gi->ihg", along, along)
+        found = self.alpha[:, None, None] * gram + self.noise[:, None, None] * np.einsum("hi,gi->ihg", along, along)
         for index, covariance in self.extra.items():
             found[index] += self.queries @ covariance @ self.queries.T
         return np.asarray(found * self.scale**2)
@@ -116,7 +116,7 @@ class Case:
     @cached_property
     def score_deviations(self) -> Floats:
         """H×n: standard deviations."""
-        return np.sqrt(np.maximum(np.einsum("ihh->hi", self.score_covariances), 0.0))
+        return np.asarray(np.sqrt(np.maximum(np.einsum("ihh->hi", self.score_covariances), 0.0)))
 
     @property
     def heads_are_independent(self) -> bool:
@@ -144,8 +144,8 @@ class Case:
             self.means[list(order)],
             self.queries,
             None if self.values is None else self.values[list(order)],
+            self.alpha[list(order)],
             self.noise[list(order)],
-            self.spread[list(order)],
             {place[index]: value for index, value in self.extra.items()},
             self.combination,
             self.scaled,
@@ -158,8 +158,8 @@ class Case:
             "dimension": self.dimension,
             "heads": self.heads,
             "looks": [list(keys) for keys in self.looks],
+            "alpha": self.alpha.tolist() if np.ptp(self.alpha) else float(self.alpha[0]),
             "noise": self.noise.tolist() if np.ptp(self.noise) else float(self.noise[0]),
-            "spread": self.spread.tolist() if np.ptp(self.spread) else float(self.spread[0]),
             "scaled": self.scaled,
         }
 
@@ -217,14 +217,14 @@ def build(
     looks: Sequence[Sequence[int]],
     *,
     dimension: int | None = None,
+    alpha: float = 0.0,
     noise: float = 0.0,
-    spread: float = 0.0,
     scaled: bool = False,
     coherence: float = 0.0,
     generator: np.random.Generator | None = None,
     values: ArrayLike | None = None,
 ) -> Case:
-    """Heads with queries q_h = β Σ μ_i over the keys that head h looks at; `spread` is of the first key looked at."""
+    """Heads with queries q_h = β Σ μ_i over the keys that head h looks at; `noise` is of the first key looked at."""
     if not math.isfinite(beta) or abs(beta) > LARGEST:
         raise UsageError(f"β is {beta}; give a number whose size is at most {LARGEST:g}.")
     if dimension is None:
@@ -237,14 +237,14 @@ def build(
     for chosen in looks:
         check_keys(chosen, keys)
     queries = np.stack([beta * means[list(chosen)].sum(axis=0) for chosen in looks])
-    spreads = np.zeros(keys)
-    spreads[looks[0][0]] = spread
+    along = np.zeros(keys)
+    along[looks[0][0]] = noise
     return Case(
         means=means,
         queries=queries,
         values=None if values is None else finite("the values", values),
-        noise=np.full(keys, noise),
-        spread=spreads,
+        alpha=np.full(keys, alpha),
+        noise=along,
         scaled=scaled,
         looks=tuple(tuple(chosen) for chosen in looks),
     )
@@ -285,7 +285,7 @@ def matrix(name: str, value: ArrayLike) -> Floats:
 def _sizes(keys: int, dimension: int) -> None:
     if not 1 <= keys <= MOST_KEYS:
         raise UsageError(f"The number of keys is {keys}; give a whole number from 1 to {MOST_KEYS:,}.")
-    if not 1 <= dimension or keys * dimension > MOST_NUMBERS:
+    if dimension < 1 or keys * dimension > MOST_NUMBERS:
         raise UsageError(
             f"The number of dimensions is {dimension} for {keys} keys; give a whole number from 1 to "
             f"{MOST_NUMBERS // keys:,}."

@@ -4,14 +4,15 @@ A set S of keys has less than the share p of the weight just when its log-sum li
 
     Σ_{i∈S} αᵢ ≤ p   ⟺   L_S − L_R ≤ ln(p/(1−p))         L = ln Σ e^{s}
 
-One normal score against certain ones gives Φ. In general the law of L has no formula, but its density is found by adding
-scores one by one. Of two parts, either may be the smaller; with r the smaller, the larger is u = x + ln(1 − e^{r−x}):
+One normal score against certain ones gives Φ. In general the law of L has no formula, but its density is found by
+adding scores one by one. Of two parts, either may be the smaller; with r the smaller, the larger is u = x + ln(1 −
+e^{r−x}):
 
     f_{1+2}(x) = ∫_{−∞}^{x−ln 2} [f₁(r) f₂(u) + f₂(r) f₁(u)] / (1 − e^{r−x}) dr
 
 Taking r from the smaller part keeps everything smooth, and 40 below x the larger part is x itself: what is left of the
 integral is a distribution function. Equal scores are added by doubling, so that n of them cost log₂ n additions.
-Densities stand on 1,025 even points and are read between them by polynomials through eight. Good to about 1e-10.
+Densities stand on 385 even points and are read between them by polynomials through eight. Good to about 1e-10.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ from numpy.typing import NDArray
 
 from inkling.attention.quadrature import UNIT_PANEL, Floats, gauss_nodes, normal_distribution
 
-POINTS = 1025
-COARSE = 257
+POINTS = 385
+COARSE = 97
+GAUSS = 10  # points a panel
 REACH = 9.0  # deviations of a normal score that are kept: beyond are 1e-19
 FAR = 40.0  # e^-40 is nothing beside 1
 NEGLIGIBLE = 1e-17  # of a density, beside its highest value
@@ -174,7 +176,7 @@ def _density_of_sum(first: LogSum, second: LogSum, x: Floats) -> Floats:
         length = np.maximum(stop - start, 0.0)
         panel = UNIT_PANEL * min(1.0, small.width, large.width)
         pieces = max(1, math.ceil(float(length.max()) / panel))
-        points, weights = gauss_nodes([(0.0, 1.0, 1 / pieces)], 0.0)
+        points, weights = gauss_nodes([(0.0, 1.0, 1 / pieces)], 0.0, GAUSS)
         for part in range(0, len(points), 500):
             r = start[:, None] + length[:, None] * points[part : part + 500]
             share = np.exp(np.minimum(r - x[:, None], -math.log(2)))

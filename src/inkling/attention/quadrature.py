@@ -6,12 +6,13 @@ For independent scores sⱼ ~ N(mⱼ, σⱼ²), with Xⱼ = e^{sⱼ}, the weight
     E[αᵢ]    = ∫ A¹ᵢ(x) Π_{j≠i} A⁰ⱼ(x) dx                Aᵖⱼ(x) = E[yᵖ e^{−y}],  y = e^{sⱼ−x}
     E[αᵢαₖ]  = ∫ A¹ᵢ(x) A¹ₖ(x) Π_{j≠i,k} A⁰ⱼ(x) dx        (by 1/y² = ∫ t e^{−ty} dt; A²ᵢ where i = k)
 
-There is a picture in this: A⁰ⱼ is the distribution function and A¹ⱼ the density of sⱼ + G, with G of Gumbel's law, so the
-mean weight of a key is the probability that its score is the highest after Gumbel noise was added to all.
+There is a picture in this: A⁰ⱼ is the distribution function and A¹ⱼ the density of sⱼ + G, with G of Gumbel's law, so
+the mean weight of a key is the probability that its score is the highest after Gumbel noise was added to all.
 
-Each A is again an integral, over the noise where σ ≤ 1 and over Gumbel's g where σ > 1, so that what multiplies the weight
-is never steeper than Gumbel's own density. Functions of x are smooth on the scale max(1, σ): panels of that width with 20
-Gauss points lose nothing, at β = 10⁴ either. Keys of equal mean and deviation are one factor with a power.
+Each A is again an integral, over the noise where σ ≤ 1 and over Gumbel's g where σ > 1, so that what multiplies the
+weight is never steeper than Gumbel's own density. Functions of x are smooth on the scale max(1, σ): panels of that
+width with 20 Gauss points lose nothing, at β = 10⁴ either. Keys of equal mean and deviation are one factor with a
+power.
 
 Left out: weights of two heads whose noise is correlated (a two-dimensional integral); simulation serves there.
 """
@@ -53,7 +54,9 @@ def normal_distribution(x: Floats) -> Floats:
 
 def weight_moments(means: Floats, deviations: Floats, products: bool = False) -> WeightMoments:
     """Moments of softmax(s) for independent sⱼ ~ N(meansⱼ, deviationsⱼ²)."""
-    groups, member, counts = np.unique(np.stack([means, deviations], 1), axis=0, return_inverse=True, return_counts=True)
+    groups, member, counts = np.unique(
+        np.stack([means, deviations], 1), axis=0, return_inverse=True, return_counts=True
+    )
     member = member.reshape(-1)
     m, s = groups[:, 0], groups[:, 1]
     nodes, weights = gauss_nodes(_zones(m, s, counts))
@@ -125,7 +128,9 @@ def _zones(m: Floats, s: Floats, counts: NDArray[np.int64]) -> list[tuple[float,
     return zones
 
 
-def gauss_nodes(zones: Iterable[tuple[float, float, float]], narrowest: float = 1.0) -> tuple[Floats, Floats]:
+def gauss_nodes(
+    zones: Iterable[tuple[float, float, float]], narrowest: float = 1.0, count: int = GAUSS_POINTS
+) -> tuple[Floats, Floats]:
     """Gauss nodes and weights on panels that are nowhere wider than the zones allow, nor needlessly narrow.
 
     A zone is (start, stop, width). Panels end at the ends of zones; ends closer than `narrowest` are merged.
@@ -140,7 +145,7 @@ def gauss_nodes(zones: Iterable[tuple[float, float, float]], narrowest: float = 
         if edge - kept[-1] >= narrowest and edges[-1] - edge >= narrowest / 2:
             kept.append(float(edge))
     kept.append(float(edges[-1]))
-    points, weights = np.polynomial.legendre.leggauss(GAUSS_POINTS)
+    points, weights = np.polynomial.legendre.leggauss(count)
     left, half = np.array(kept[:-1]), np.diff(kept) / 2
     nodes = (left + half)[:, None] + half[:, None] * points
     return nodes.reshape(-1), (half[:, None] * weights).reshape(-1)

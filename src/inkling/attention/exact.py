@@ -1,0 +1,170 @@
+"""What can be known of a case without drawing a sample.
+
+    weights at the means        softmax(κ Mq): what noise-free keys give
+    E2, a margin m              the wanted scores lie above all others by m  ⟹  their weight is ≥ k/(k + (n−k) e^{−m})
+    scores                      N(κ μᵢ·q, κ² qᵀΣᵢq)
+    weights                     logistic-normal: softmax of independent normals. Means and variances by quadrature.py
+    share of one of two keys    α_a/(α_a+α_b) = σ(s_a − s_b): logit-normal, in closed form, whatever the others do
+    failure of a head           P(the weight on what it looks at < ½): Φ where the others are certain, else log_sum.py
+
+The output of several heads: means add up. Variances do too where heads are independent (no key's noise seen by two of
+them) or equal; for others there is no one-dimensional form, and the figure is left to simulation (NaN here).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from inkling.attention.case import Case, Floats
+from inkling.attention.log_sum import share_below
+from inkling.attention.quadrature import weight_moments
+
+QUANTILES = (0.05, 0.5, 0.95)
+HALF = 0.5
+
+
+@dataclass(frozen=True)
+class LogitNormal:
+    """The law of σ(Z), Z ~ N(mean, deviation²)."""
+
+    mean: float
+    deviation: float
+
+    def quantile(self, p: float) -> float:
+        return logistic(self.mean + self.deviation * NormalDist().inv_cdf(p))
+
+    def below(self, share: float) -> float:
+        """P(σ(Z) ≤ share)."""
+        if not 0 < share < 1:
+            return float(share >= 1)
+        logit = math.log(share / (1 - share))
+        if not self.deviation:
+            return float(self.mean <= logit)
+        return NormalDist(self.mean, self.deviation).cdf(logit)
+
+
+@dataclass(frozen=True)
+class HeadLaw:
+    """What is known of one head. All per key unless said."""
+
+    looks: tuple[int, ...]
+    score_means: Floats
+    score_deviations: Floats
+    weights_at_means: Floats
+    mean_weights: Floats
+    weight_variances: Floats
+    margin: float  # lowest wanted mean score less the highest other one; infinite where all keys are wanted
+    bound: float  # the least total weight on the wanted keys, by the margin at the means
+    failure_probability: float  # of a weight below one half on the wanted keys
+    pair: LogitNormal | None  # where two keys are wanted: the law of the first one's share of both
+
+    def quantile(self, p: float) -> float:
+        """Of the weight on the wanted keys together."""
+        if not self.score_deviations.any():
+            return float(self.weights_at_means[list(self.looks)].sum())
+        low, high = -1.0, 1.0
+        while self._below(logistic(low)) > p and low > -1e9:
+            low *= 2
+        while self._below(logistic(high)) < p and high < 1e9:
+            high *= 2
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self._below(logistic(middle)) < p else (low, middle)
+        return logistic((low + high) / 2)
+
+    def _below(self, share: float) -> float:
+        return share_below(self.score_means, self.score_deviations, np.array(self.looks), share)
+
+
+@dataclass(frozen=True)
+class Exact:
+    case: Case
+    heads: tuple[HeadLaw, ...]
+    mean_coefficients: Floats  # n: what each value is multiplied by in the output, on average
+    coefficient_variances: Floats  # n; NaN where heads are neither independent nor equal
+    mean_output: Floats  # m
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "mean_coefficients": self.mean_coefficients.tolist(),
+            "coefficient_variances": self.coefficient_variances.tolist(),
+            "heads": [
+                {
+                    "looks": list(law.looks),
+                    "weights_at_means": law.weights_at_means.tolist(),
+                    "mean_weights": law.mean_weights.tolist(),
+                    "weight_variances": law.weight_variances.tolist(),
+                    "margin": law.margin,
+                    "bound": law.bound,
+                    "failure_probability": law.failure_probability,
+                }
+                for law in self.heads
+            ],
+        }
+
+
+def exact(case: Case) -> Exact:
+    laws = tuple(_head(case, h) for h in range(case.heads))
+    mixing = case.mixing
+    means = mixing @ np.stack([law.mean_weights for law in laws])
+    if case.heads_are_equal:
+        variances = mixing.sum() ** 2 * laws[0].weight_variances
+    elif case.heads_are_independent:
+        variances = mixing**2 @ np.stack([law.weight_variances for law in laws])
+    else:
+        variances = np.full(case.keys, math.nan)
+    output = means if case.values is None else means @ case.values
+    return Exact(case, laws, means, variances, output)
+
+
+def _head(case: Case, h: int) -> HeadLaw:
+    m, s, looks = case.score_means[h], case.score_deviations[h], case.looks[h]
+    wanted = np.zeros(case.keys, np.bool_)
+    wanted[list(looks)] = True
+    k, n = len(looks), case.keys
+    margin = float(m[wanted].min() - m[~wanted].max()) if k < n else math.inf
+    moments = weight_moments(m, s)
+    pair = None
+    if k == 2:
+        a, b = looks
+        pair = LogitNormal(float(m[a] - m[b]), math.hypot(s[a], s[b]))
+    return HeadLaw(
+        looks=looks,
+        score_means=m,
+        score_deviations=s,
+        weights_at_means=softmax(m),
+        mean_weights=moments.means,
+        weight_variances=moments.variances,
+        margin=margin,
+        bound=margin_bound(n, margin, k),
+        failure_probability=share_below(m, s, np.array(looks), HALF),
+        pair=pair,
+    )
+
+
+def softmax(scores: Floats) -> Floats:
+    """Over the last axis; the highest score is taken off first, so that nothing overflows."""
+    shifted = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return np.asarray(shifted / shifted.sum(axis=-1, keepdims=True))
+
+
+def margin_bound(keys: int, margin: float, wanted: int = 1) -> float:
+    """The least weight on k wanted keys whose scores lie above all others by `margin`: k/(k + (n−k) e^{−m})."""
+    return wanted / (wanted + (keys - wanted) * math.exp(-min(max(margin, -700.0), 700.0)))
+
+
+def logistic(x: float) -> float:
+    return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(max(x, -700.0)) / (1 + math.exp(max(x, -700.0)))
+
+
+def failure_formula(keys: int, beta: float, noise: float) -> float:
+    """E7, α vanishing: P(γβ < ln(n−1)) with γ ~ N(1, noise), which is Φ((ln(n−1)/β − 1)/√noise)."""
+    threshold = math.log(keys - 1) / beta if keys > 1 else -math.inf
+    if not noise:
+        return float(threshold > 1)
+    return NormalDist(1.0, math.sqrt(noise)).cdf(threshold)
