@@ -139,7 +139,7 @@ def reasons(wanted: Wanted, found: Found, value_map: Floats, names: tuple[str, .
         gains = np.diag(value_map)
         for c, name in enumerate(names):
             if np.abs(gains[c] * y[:, c] - wishes[:, c]).max() > MET * size:
-                said.append(_two_gains(name, y[:, c], wishes[:, c], tokens, bool(x[:, c].any()), found.looks))
+                said.append(_two_gains(c, name, wanted, y[:, c], float(gains[c]), found.looks))
     elif not said or found.missed is None:
         off = np.abs(y @ value_map.T - wishes).max(axis=1) > MET * size
         who = listing([i + 1 for i, one in zip(tokens, off, strict=True) if one])
@@ -155,19 +155,21 @@ def _seen(inputs: Floats, i: int, seen: Set) -> bool:
     return _lookable(inputs, i, seen, lambda one: separating_query(inputs, one) is not None)
 
 
-def _two_gains(name: str, y: Floats, wishes: Floats, tokens: Set, exists: bool, looks: Looks) -> str:
-    """Why no gain of one component gives all that is wished of it."""
-    lacking = [k for k in range(len(tokens)) if y[k] == 0 and wishes[k] != 0]
-    if lacking:
-        token = tokens[lacking[0]]
-        where = f"and {spell_tokens(looks[token])}, where token {token + 1} looks," if exists else "and no token"
-        has = "do not have it" if exists and len(looks[token]) > 1 else "does not have it" if exists else "has it"
-        return f"Token {token + 1} wants {name}, which V cannot make out of other components, {where} {has}."
-    needed = [(wishes[k] / y[k], tokens[k]) for k in range(len(tokens)) if y[k]]
-    (low, i), (high, j) = min(needed), max(needed)
-    return (
-        f"With these looks component {name} would need the gain {low:.4g} for token {i + 1} and {high:.4g} for token {j + 1} at once."
-    ).replace("-", "−")
+def _two_gains(c: int, name: str, wanted: Wanted, y: Floats, gain: float, looks: Looks) -> str:
+    """Why no gain of component c gives all that is wished of it, where tokens look like this (mean inputs y)."""
+    has, wish, tokens = wanted.inputs[:, c], wanted.wishes[:, c], wanted.tokens
+    needed = [(float(wish[k] / y[k]), f"token {tokens[k] + 1}") for k in range(len(tokens)) if y[k]]
+    for k in (k for k in range(len(tokens)) if not y[k] and wish[k]):
+        me, there = tokens[k] + 1, [int(j) for j in np.flatnonzero(has)]
+        if not there:
+            return f"Token {me} wants {name}, which V cannot make out of other components, and no token has it."
+        elsewhere = [(float(wish[k] / has[j]), f"token {me} (if it looked at token {j + 1})") for j in there]
+        if not gain or any(abs(ratio - gain) <= MET * abs(gain) for ratio, _ in elsewhere):
+            return f"Token {me} wants {name}, which {spell_tokens(looks[tokens[k]])}, where it looks, cannot give."
+        needed.append(elsewhere[0])
+    (low, one), (high, other) = min(needed), max(needed)
+    both = f"the gain {low:.4g} for {one} and {high:.4g} for {other}".replace("-", "−")
+    return f"With these looks component {name} would need {both} at once."
 
 
 def _untold(inputs: Floats, i: int, seen: Set) -> str:

@@ -24,10 +24,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice, product
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -63,12 +63,12 @@ def error_bound(words: int, sharpness: float) -> float:
 class Induction:
     """Both layers for these words, up to `length` of them in a row."""
 
-    vocabulary: tuple[str, ...]
+    vocabulary: Sequence[str]  # a text is its letters
     length: int
     sharpness: float = 40.0
 
     def __post_init__(self) -> None:
-        given = [self.vocabulary] if isinstance(self.vocabulary, bytes) else list(self.vocabulary)
+        given = list(self.vocabulary) if isinstance(self.vocabulary, Iterable) else []
         if not given or any(not isinstance(word, str) or not word for word in given):
             raise UsageError("The vocabulary has no words or an empty one; give at least one word, each of them text.")
         if len(set(given)) < len(given) or BEGINNING in given:
@@ -78,8 +78,8 @@ class Induction:
         object.__setattr__(self, "sharpness", real_number(self.sharpness, "sharpness", above=0))
         if self.length < 1 or self.width > WIDEST:
             raise UsageError(
-                f"{len(given)} words and a length of {self.length} make a residual stream of {self.width} numbers; give a "
-                f"length of at least 1 and together at most {WIDEST} (three for each word, one for each place)."
+                f"{len(given)} words and a length of {self.length} make a residual stream of {self.width} numbers; "
+                f"give a length of at least 1 and together at most {WIDEST} (three for each word, one for each place)."
             )
 
     @property
@@ -109,11 +109,11 @@ class Induction:
 
     def embed(self, words: Sequence[str]) -> Floats:
         """The residual stream before the first layer: (words + 1)×d."""
-        given = list(words)
+        given = list(words) if isinstance(words, Iterable) else []
         if not given or len(given) > self.length:
             raise UsageError(f"{len(given)} words are given; give from 1 to {self.length}.")
         ids = {word: i for i, word in enumerate(self.vocabulary)}
-        unknown = [word for word in given if word not in ids]
+        unknown = [word for word in given if not isinstance(word, str) or word not in ids]
         if unknown:
             raise UsageError(f"The word {unknown[0]!r} is not in the vocabulary; give words of it only.")
         found = np.zeros((len(given) + 1, self.width))
@@ -136,7 +136,7 @@ class Induction:
         outputs = stream[:, self.slots["output"].start : self.slots["output"].stop]
         bounds = tuple(error_bound(max(1, place), self.sharpness) for place in range(len(words) + 1))
         return InductionTrace(
-            self.vocabulary, (BEGINNING, *words), self.sharpness, weights[0], weights[1], outputs, rule, bounds
+            tuple(self.vocabulary), (BEGINNING, *words), self.sharpness, weights[0], weights[1], outputs, rule, bounds
         )
 
     def verify(
@@ -146,7 +146,7 @@ class Induction:
         generator: np.random.Generator | None = None,
         samples: int = 1000,
     ) -> Verification:
-        """Compare with the plain rule on all sequences of `length` words (and so on all shorter ones, their beginnings).
+        """Compare with the plain rule on all sequences of `length` words (and so all shorter ones, which begin them).
 
         With a generator, or where there are more than 20,000 sequences, on `samples` random ones.
         """
@@ -155,13 +155,12 @@ class Induction:
         if n < 1 or count < 1:
             raise UsageError(f"Sequences of {n} words, {count} samples; give at least 1 of each.")
         exhaustive = generator is None and len(self.vocabulary) ** n <= MOST_SEQUENCES
-        if exhaustive:
-            sequences = product(self.vocabulary, repeat=n)
-        else:
+        sequences: Iterable[tuple[str, ...]] = product(self.vocabulary, repeat=n)
+        if not exhaustive:
             drawn = (generator or np.random.default_rng(0)).integers(len(self.vocabulary), size=(count, n))
-            sequences = (tuple(self.vocabulary[i] for i in row) for row in drawn.tolist())  # type: ignore[assignment]
+            sequences = (tuple(self.vocabulary[i] for i in row) for row in drawn.tolist())
         worst, number, text = -1.0, 0, tuple[str, ...]()
-        for sequence in islice(sequences, MOST_SEQUENCES if exhaustive else count):
+        for sequence in sequences:
             error = self.run(sequence).error
             number += 1
             if error > worst:
@@ -207,8 +206,8 @@ class InductionTrace:
         last = self.predictions[-1]
         says = f"the next word is {last!r}" if last is not None else "nothing, for its last word is new"
         return (
-            f"After {len(self.words) - 1} words the two heads say: {says}. No entry is further than {self.error:.2g} from "
-            f"the exact rule (proven: {self.bound:.2g})."
+            f"After {len(self.words) - 1} words the two heads say: {says}. No entry is further than {self.error:.2g} "
+            f"from the exact rule (proven: {self.bound:.2g})."
         )
 
     def summary(self) -> str:
@@ -312,8 +311,8 @@ class Verification:
         which = "all" if self.exhaustive else "random"
         verdict = "as proven" if self.holds else "which breaks the proven bound"
         return (
-            f"On {self.sequences:,} sequences ({which} of {self.length} words) no entry is further than {self.error:.2g} "
-            f"from the exact rule, {verdict} (at most {self.bound:.2g})."
+            f"On {self.sequences:,} sequences ({which} of {self.length} words) no entry is further than "
+            f"{self.error:.2g} from the exact rule, {verdict} (at most {self.bound:.2g})."
         )
 
     def summary(self) -> str:
