@@ -59,3 +59,31 @@ def test_labels_spread_keep_their_order_and_distance(wanted: list[float]) -> Non
 def test_labels_with_room_stay_where_they_are() -> None:
     assert spread([10, 90, 50], 16, 0, 100) == [10, 90, 50]
     assert spread([50, 50], 16, 0, 100) == [42, 58]
+
+
+def test_names_that_fit_stand_upright_and_all_are_written() -> None:
+    assert thinned(["one", "two"], 60) == (range(2), True)
+
+
+def test_one_long_name_among_short_ones_is_cut_and_not_a_reason_to_turn_them_all() -> None:
+    assert thinned(["a", "b", "a very long name indeed"], 80) == (range(3), True)
+    assert thinned(["a rather long name", "another long name"], 80) == (range(2), False)
+
+
+def test_of_numbers_those_are_written_that_the_step_divides() -> None:
+    written, upright = thinned([str(k) for k in range(1, 101)], 4)
+    assert upright
+    assert [k + 1 for k in written] == [10, 20, 30, 40, 50, 60, 70, 80, 90, 100]
+
+
+def test_words_that_stand_close_are_turned_and_thinned() -> None:
+    assert thinned(["a longer word"] * 100, 6) == (range(0, 100, 5), False)
+
+
+def test_a_cut_text_fits_and_says_that_there_was_more() -> None:
+    assert cut("short", 100) == "short"
+    long = cut("a name that goes on and on", 80)
+    assert long.endswith("…")
+    assert "a name that goes on".startswith(long[:-1])
+    assert text_width(long) <= 80 + 11
+    assert text_width("日本") > 2 * text_width("ab") * 0.8

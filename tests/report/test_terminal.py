@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import io
-import unicodedata
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inkling.figures import Chart, Column, Line, Page, Prose, Table
-from inkling.report.terminal import notice, one_line, print_page, print_table, progress, safe, sparkline, warn
+from inkling.figures import Bars, Chart, Cloud, Column, HeatMap, Line, Page, Panels, Prose, Series, Spots, Table
+from inkling.report.terminal import notice, print_page, print_table, progress, sparkline, warn
 
 
 class Terminal(io.StringIO):
@@ -39,35 +38,6 @@ def printed(table: Table, file: io.StringIO | None = None) -> str:
     out = file or io.StringIO()
     print_table(table, file=out)
     return out.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("plain, naïve, 日本 🙂", "plain, naïve, 日本 🙂"),
-        ("a\nb\tc", "a\nb\tc"),
-        ("\x1b[31mred", "\\x1b[31mred"),
-        ("\x00\x07\r\x7f", "\\x00\\x07\\r\\x7f"),
-        ("\x9b31m", "\\x9b31m"),
-        ("\u202eevil\u202c", "\\u202eevil\\u202c"),
-        ("a\u200bb\ufeffc\u00add", "a\\u200bb\\ufeffc\\xadd"),
-        ("line\u2028end", "line\\u2028end"),
-        ("\ud800", "\\ud800"),
-        ("\U000e0041", "\\U000e0041"),
-        ("a\u00a0b", "a\u00a0b"),
-    ],
-)
-def test_what_a_terminal_would_obey_is_shown(text: str, shown: str) -> None:
-    assert safe(text) == shown
-
-
-@settings(deadline=None)
-@given(st.text())
-def test_safe_text_holds_nothing_unseen(text: str) -> None:
-    shown = safe(text)
-    assert not [c for c in shown if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") and c not in "\n\t"]
-    assert safe(shown) == shown
-    assert len(one_line(text).splitlines()) <= 1
 
 
 def test_a_table_in_a_pipe_by_hand() -> None:
@@ -144,6 +114,23 @@ def test_a_page_prints_all_its_exhibits() -> None:
     assert "  validation  █▃▁▂  8 → 3  lowest 2 at 20\n  trigram     2.5\n" in text
     assert "Lower is better.\n\nModels\n" in text
     assert text.endswith("Sample\n      a sample\\x1b\n    of text\n")
+
+
+def test_a_page_prints_its_pictures_with_their_readings() -> None:
+    bars = Bars("Weights", "key", "weight", ("a\x1b",), (Series("", [2]),), "Longer is more.")
+    cloud = Cloud("Outputs", "x", "y", (Spots("heads", [0, 2], [1, 1]),), "Near is alike.")
+    heat = HeatMap("Map", "query", "key", ("q",), ("k",), [[0.5]], "", "Each row sums to one.")
+    out = io.StringIO()
+    print_page(
+        Page("A run", (bars, cloud, heat, Panels("Heads", (heat,)), HeatMap("No", "a", "b", (), (), []))), file=out
+    )
+    assert out.getvalue() == (
+        "A run\n\nWeights  weight over key\n  a\\x1b  " + "█" * 32 + " 2\nLonger is more.\n\n"
+        "Outputs  y over x\n  heads  2 points, mean (1, 1), spread 1\nNear is alike.\n\n"
+        "Map  query × key\n         k\n  q  0.500\nEach row sums to one.\n\n"
+        "Heads  1 map\n  Map\n           k\n    q  0.500\n\n"
+        "No  a × b\n  (nothing to show)\n"
+    )
 
 
 def test_sparklines() -> None:

@@ -233,28 +233,50 @@ def draw_labels(labels: Sequence[Label], end: float, top: float, bottom: float, 
                 'stroke-width="0.7" stroke-opacity="0.6"/>'
             )
         if label.sample is not None:
-            yield label.sample(end + 14, y)
-        yield text(end + 22, y + 4, label.text, fill=INK if label.sample else MUTED, room=width - end - 26)
+            yield label.sample(end + 13, y)
+        yield text(end + 23, y + 4, label.text, fill=INK if label.sample else MUTED, room=width - end - 24)
 
 
-def thinned(names: Sequence[str], pitch: float, size: float = 12) -> tuple[int, bool]:
-    """Of names `pitch` pixels apart below an axis: show every how many-th, and whether upright (else turned).
+def thinned(names: Sequence[str], pitch: float, size: float = 12) -> tuple[range, bool]:
+    """Of names `pitch` pixels apart below an axis: the positions of those to write, and whether upright (else turned).
 
-    The first of 1, 2, 5, 10, 20, 50 … at which they do not touch. Short names stay upright and are thinned; long ones
-    are turned first.
+    The first of every 1, 2, 5, 10, 20, 50 … at which they do not touch. Upright where most fit (a long one is cut), or
+    where they are short and would have to be thinned when turned as well.
     """
-    widest = max(map(text_width, names), default=0) * size / 12
-    upright = widest + 8 <= pitch or widest <= 4.5 * LETTER
-    need = widest + 8 if upright else size + 2
+    widths = sorted(text_width(name) * size / 12 for name in names)
+    if not widths:
+        return range(0), True
+    widest, common = widths[-1], widths[len(widths) // 2]
+    upright = widest + 8 <= pitch or (pitch >= 56 and common + 8 <= pitch)
+    need = size + 2.0
+    if upright:
+        need = 0.0
+    elif pitch < need and widest <= 4.5 * LETTER:
+        upright, need = True, widest + 8
+    return every_kth(names, need / pitch), upright
+
+
+def every_kth(names: Sequence[str], least: float) -> range:
+    """Positions of every 1, 2, 5, 10 … names, `least` at least. Of numbers those that the step divides: 10, 20, 30."""
     every = 1
-    while every * pitch < need and every < len(names):
+    while every < min(least, len(names)):
         every = int(every * (2.5 if str(every)[0] == "2" else 2))
-    return every, upright
+    digits = (position for position in range(min(every, len(names))) if names[position].isdecimal())
+    first = next((position for position in digits if int(names[position]) % every == 0), 0)
+    return range(first, len(names), every)
 
 
 def text_width(shown: str) -> float:
-    """About how many pixels a text of 12 pixel letters takes; letters of Chinese, Japanese and Korean are wide."""
-    return sum(12.3 if unicodedata.east_asian_width(letter) in "WF" else LETTER for letter in shown)
+    """About how many pixels a text of 12 pixel letters takes in a wide font; Chinese and Japanese letters are wide."""
+    return sum(map(_letter_width, shown))
+
+
+def _letter_width(letter: str) -> float:
+    if letter in "ijlftrI.,:;'|!()[]{} -":
+        return 4.6
+    if letter in "mwMW@%<>+=−~…→↓":
+        return 10.6
+    return 12.3 if unicodedata.east_asian_width(letter) in "WF" else 8.2 if letter.isupper() else 7.4
 
 
 def cut(shown: str, room: float) -> str:

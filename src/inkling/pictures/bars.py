@@ -65,7 +65,7 @@ def svg(bars: Bars, width: int = 720, height: int = 360) -> str:
     left = left_margin(numbers)
     end = max(left + 40.0, width - right)
     pitch = (end - left) / count
-    every, upright = thinned(names, pitch)
+    written, upright = thinned(names, pitch)
     below = 18.0 if upright else 12 + min(TURNED_ROOM, max(map(text_width, names)))
 
     parts = list(y_frame(y_axis, left, end, numbers, bars.y_label))
@@ -80,7 +80,7 @@ def svg(bars: Bars, width: int = 720, height: int = 360) -> str:
     parts += levels
     for index, series in enumerate(bars.series):
         parts += _errors(series, index, len(bars.series), y_axis, left, pitch)
-    parts += _names(names, left, pitch, y_axis.origin, every, upright)
+    parts += _names(names, left, pitch, y_axis.origin, written, upright)
     parts.append(text((left + end) / 2, y_axis.origin + below + 22, one_line(bars.x_label), anchor="middle", fill=INK))
     parts += draw_labels(labels, end, TOP, TOP + plot_height, width)
     return whole(bars.title, described, width, y_axis.origin + below + 30, parts)
@@ -157,13 +157,16 @@ def _errors(series: Series, index: int, of: int, y_axis: Axis, left: float, pitc
             yield f'<path d="{path}" fill="none" stroke="{stroke}" stroke-width="{thickness}" pointer-events="none"/>'
 
 
-def _names(names: Sequence[str], left: float, pitch: float, floor: float, every: int, upright: bool) -> Iterator[str]:
-    for position in range(0, len(names), every):
+def _names(
+    names: Sequence[str], left: float, pitch: float, floor: float, written: range, upright: bool
+) -> Iterator[str]:
+    for position in written:
         x = left + pitch * (position + 0.5)
         if upright:
-            if every > 1:  # say which bar is meant
+            if written.step > 1:  # say which bar is meant
                 yield f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{floor:.1f}" y2="{floor + 5:.1f}" stroke="{MUTED}"/>'
-            yield text(x, floor + 18, names[position], anchor="middle", fill=MUTED)
+            room = pitch * written.step - 6
+            yield text(x, floor + 18, names[position], anchor="middle", fill=MUTED, room=room)
         else:
             yield text(x + 4, floor + 8, names[position], anchor="end", fill=MUTED, room=TURNED_ROOM, turned=True)
 

@@ -1,7 +1,7 @@
 """The cells of a heat map: one scale, shades of one hue, and signs that need no colour.
 
     strength = |value| / max(|low|, |high|)   where the scale has both signs,   (value − low) / (high − low)   otherwise
-    shade    = round(10 · strength)           drawn as that much ink over the paper
+    shade    = round(10 · strength)           drawn as more or less ink over the paper
 
 More ink is more: dark on a light page, bright on a dark one. Values below zero have a second hue and, in each cell, a
 minus, so that the sign survives a black-and-white print; one that rounds to the shade of zero has none. An empty cell
@@ -19,16 +19,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inkling.figures import HeatMap
-from inkling.pictures.axes import GRID, HUGE, INK, MUTED, PAPER, text, text_width, tick_text, ticks
+from inkling.pictures.axes import GRID, HUGE, INK, MUTED, PAPER, drawable, text, text_width, tick_text
 from inkling.pictures.harmless import one_line
 from inkling.pictures.letters import cell_text
 
 MORE, LESS = "var(--more, #0b3a75)", "var(--less, #7d2c06)"
+NUMBER = "var(--number, #1c2128)"  # letters on the fainter half
 SHADES = 10
-FAINTEST = 0.05  # ink of a zero, which tells it from an empty cell
-DEEP = 5  # from this shade on, letters are of paper; test_cells.py measures the contrast
+# The faintest tells a zero from an empty cell. The step after the sixth is wider: no letter could be read on what lies
+# between, neither a dark nor a light one (test_cells.py measures the contrast on light and dark pages).
+INKS = (0.05, 0.14, 0.23, 0.32, 0.41, 0.49, 0.56, 0.74, 0.83, 0.92, 1.0)
+DEEP = 7  # from this shade on, letters are of paper
 MOST_CELLS = 200
 SMALL = 12
+SMALLEST_MINUS = 4.5  # pixels from one to the next
 TILE = 9.0  # pixels from which cells stand apart as tiles
 Matrix = NDArray[np.float64]
 
@@ -61,6 +65,7 @@ def matrix(shown: HeatMap) -> Matrix:
     for index, row in enumerate(rows):
         found[index, : len(row)] = row
     found[~(np.abs(found) < HUGE)] = math.nan
+    found[np.abs(found) < 1 / HUGE] = 0.0
     return found
 
 
@@ -71,12 +76,12 @@ def scale_of(maps: Sequence[HeatMap], values: Sequence[Matrix]) -> Scale | None:
     if not known:
         return None
     least, most = min(float(one.min()) for one in known), max(float(one.max()) for one in known)
-    lows = [one.low for one in maps if one.low is not None]
-    highs = [one.high for one in maps if one.high is not None]
+    lows = [one.low for one in maps if one.low is not None and drawable(one.low)]
+    highs = [one.high for one in maps if one.high is not None and drawable(one.high)]
     size = max([abs(least), abs(most), *map(abs, highs)])
     low = min(lows) if lows else -size if least < 0 else 0.0
     high = max(highs) if highs else max(size if low < 0 and not lows else most, low)
-    return Scale(low, high if high > low else low + 1.0)
+    return Scale(low, high if high - low > 1e-9 * abs(low) + 1 / HUGE else low + max(1.0, abs(low)))
 
 
 def coarse(values: Matrix, limit: int) -> tuple[Matrix, int, int]:
@@ -105,21 +110,22 @@ def cells(values: Matrix, scale: Scale, x: float, y: float, width: float, height
     numbers = _numbers(values, scale, width, height)
     tiles = min(width, height) >= TILE
     gap = 1.0 if tiles else 0.0
-    yield f'<g shape-rendering="{"auto" if tiles else "crispEdges"}">'
+    # The unit is a cell, which makes for short numbers; what is filled ends a gap before the next.
+    edges = "auto" if tiles else "crispEdges"
+    yield f'<g transform="translate({x:.1f} {y:.1f}) scale({width:.5g} {height:.5g})" shape-rendering="{edges}">'
     for shade in np.unique(shades[known]):
         path = []
         for row, start, stop in runs((shades == shade) & known, whole=not tiles):
-            left, top = x + start * width, y + row * height
-            right, bottom = x + stop * width - gap, top + height - gap
-            path.append(f"M{_short(left)} {_short(top)}H{_short(right)}V{_short(bottom)}H{_short(left)}")
+            across, down = f"{stop - start - gap / width:.3g}", f"{1 - gap / height:.3g}"
+            path.append(f"M{start} {row}h{across}v{down}h-{across}")
         yield f'<path d="{"".join(path)}" {_paint(int(shade))}/>'
+    yield "</g>"
     if not numbers:
         yield from _minuses(shades, known, x, y, width, height)
-    yield "</g>"
     for row, texts in enumerate(numbers):
         for column, shown in enumerate(texts):
             if shown:
-                fill = PAPER if abs(shades[row, column]) >= DEEP else INK
+                fill = PAPER if abs(shades[row, column]) >= DEEP else NUMBER
                 middle = x + (column + 0.5) * width - gap / 2, y + (row + 0.5) * height + 4 - gap / 2
                 yield text(*middle, shown, anchor="middle", fill=fill, size=11)
 
@@ -138,15 +144,22 @@ def runs(mask: NDArray[np.bool_], whole: bool = True) -> Iterator[tuple[int, int
 def _minuses(
     shades: NDArray[np.int64], known: NDArray[np.bool_], x: float, y: float, width: float, height: float
 ) -> Iterator[str]:
-    """A minus in the middle of every negative cell: one dashed line for a stretch of them."""
-    dash = f'stroke-dasharray="{width / 2:.3f} {width / 2:.3f}" stroke-width="{min(1.6, max(0.7, height / 6)):.2f}"'
-    for stroke, chosen in ((INK, (shades < 0) & (shades > -DEEP)), (PAPER, shades <= -DEEP)):
-        path = "".join(
-            f"M{_short(x + (start + 0.25) * width)} {_short(y + (row + 0.5) * height)}h{_short((stop - start) * width)}"
-            for row, start, stop in runs(chosen & known)
-        )
+    """A minus in the middle of every negative cell: one dashed line for a stretch of them.
+
+    Where cells are smaller than a minus can be, only every k-th row has them, k cells apart.
+    """
+    k = max(1, math.ceil(SMALLEST_MINUS / min(width, height)))
+    dash = f"{k * width / 2:.2f}"
+    thickness = min(1.6, max(0.8, height / 6))
+    rows = (np.arange(len(shades)) % k == k // 2)[:, None]
+    for stroke, chosen in ((NUMBER, (shades < 0) & (shades > -DEEP)), (PAPER, shades <= -DEEP)):
+        path = ""
+        for row, start, stop in runs(chosen & known & rows):
+            path += f"M{_short(x + (start + 0.25) * width)} {_short(y + (row + 0.5) * height)}"
+            path += f"h{_short((stop - start) * width)}"
         if path:
-            yield f'<path d="{path}" fill="none" stroke="{stroke}" {dash} shape-rendering="auto"/>'
+            paint = f'stroke="{stroke}" stroke-width="{thickness:.2g}" stroke-dasharray="{dash} {dash}"'
+            yield f'<path d="{path}" fill="none" {paint}/>'
 
 
 def _numbers(values: Matrix, scale: Scale, width: float, height: float) -> list[list[str]]:
@@ -154,7 +167,8 @@ def _numbers(values: Matrix, scale: Scale, width: float, height: float) -> list[
     if max(values.shape) > SMALL or height < 15:
         return []
     most = float(np.nanmax(np.abs(values)))
-    texts = [[cell_text(float(value), most) for value in row] for row in values]
+    whole = bool((values[np.isfinite(values)] % 1 == 0).all())
+    texts = [[cell_text(float(value), most, whole) for value in row] for row in values]
     widest = max(text_width(shown) for row in texts for shown in row) * 11 / 12
     return texts if widest + 5 <= width else []
 
@@ -172,25 +186,30 @@ def scale_bar(scale: Scale, unit: str, empty: bool, x: float, y: float, height: 
         top = y + height - (step + 1) * each
         yield f'<rect x="{x:.1f}" y="{top:.1f}" width="14" height="{each + 0.3:.1f}" {_paint(shade)}/>'
         if shade < 0:
-            stroke = PAPER if shade <= -DEEP else INK
+            stroke = PAPER if shade <= -DEEP else NUMBER
             line = f"M{x + 4:.1f} {top + each / 2:.1f}h6"
             yield f'<path d="{line}" fill="none" stroke="{stroke}" stroke-width="1"/>'
     yield (
         f'<rect x="{x:.1f}" y="{y:.1f}" width="14" height="{height:.1f}" fill="none" stroke="{GRID}" stroke-width="1"/>'
     )
-    found = ticks(*ends, max(2, int(height / 44)))
-    step_size = found[1] - found[0] if len(found) > 1 else 0.0
-    for value in found:
+    for value in (ends[0], (ends[0] + ends[1]) / 2, ends[1]):
         at = y + height - each / 2 - (height - each) * (value - ends[0]) / (ends[1] - ends[0])
-        shown = tick_text(value if abs(value) > 1e-9 * most else 0.0, step_size)
         yield f'<line x1="{x + 14:.1f}" x2="{x + 18:.1f}" y1="{at:.1f}" y2="{at:.1f}" stroke="{MUTED}"/>'
-        yield text(x + 22, at + 4, shown, fill=MUTED)
+        yield text(x + 22, at + 4, _end_text(value), fill=MUTED)
     if empty:
         yield (
             f'<rect x="{x:.1f}" y="{y + height + 12:.1f}" width="14" height="12" fill="none" stroke="{MUTED}" '
             'stroke-width="0.7" stroke-dasharray="2 2"/>'
         )
         yield text(x + 22, y + height + 22, "no value", fill=MUTED)
+
+
+def _end_text(value: float) -> str:
+    """Three digits, which is what the ends of a scale are worth."""
+    size = abs(value)
+    if size and (size >= 1e6 or size < 1e-3):
+        return tick_text(value, 10.0 ** (math.floor(math.log10(size)) - 2))
+    return (f"{value:,.0f}" if size >= 1000 else f"{value:.3g}").replace("-", "−")
 
 
 def range_sentence(shown: HeatMap, values: Matrix) -> str:
@@ -214,8 +233,7 @@ def range_sentence(shown: HeatMap, values: Matrix) -> str:
 
 
 def _paint(shade: int) -> str:
-    ink = FAINTEST + (1 - FAINTEST) * abs(shade) / SHADES
-    return f'fill="{LESS if shade < 0 else MORE}" fill-opacity="{ink:.3g}"'
+    return f'fill="{LESS if shade < 0 else MORE}" fill-opacity="{INKS[abs(shade)]:g}"'
 
 
 def _short(pixel: float) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from inkling.figures import HeatMap
-from inkling.pictures.axes import INK, LABEL_GAP, LETTER, MUTED, TOP, nothing, text, text_width, thinned, whole
+from inkling.pictures.axes import INK, MUTED, TOP, every_kth, nothing, text, text_width, thinned, whole
 from inkling.pictures.cells import (
     MOST_CELLS,
     SMALL,
@@ -90,8 +90,7 @@ def names_beside(
     names: Sequence[str], x: float, y: float, pitch: float, room: float, size: float = 12
 ) -> Iterator[str]:
     """The names of rows, left of `x`; every k-th where they stand close."""
-    every, _ = thinned(["1"] * len(names), pitch * LETTER / LABEL_GAP * 2.2, size)  # lines need height, not width
-    for index in range(0, len(names), every):
+    for index in every_kth(names, (size + 2.5) / pitch):
         if names[index]:
             base = y + (index + 0.5) * pitch + size / 3
             yield text(x - 6, base, names[index], anchor="end", fill=MUTED, room=room, size=size if size != 12 else 0)
@@ -103,13 +102,14 @@ def names_below(
     """The names of columns below `y`, turned if they are long, every k-th where they stand close; and their height."""
     if not any(names):
         return 0.0, []
-    every, upright = thinned(names, pitch, size)
+    written, upright = thinned(names, pitch, size)
     found = []
-    for index in range(0, len(names), every):
+    for index in written:
         middle = x + (index + 0.5) * pitch
         chosen = size if size != 12 else 0
         if upright:
-            found.append(text(middle, y + size + 4, names[index], anchor="middle", fill=MUTED, size=chosen))
+            place, wide = (middle, y + size + 4), pitch * written.step - 4
+            found.append(text(*place, names[index], anchor="middle", fill=MUTED, room=wide, size=chosen))
         elif names[index]:
             place = middle + size / 3, y + 6
             found.append(text(*place, names[index], anchor="end", fill=MUTED, room=room, size=chosen, turned=True))

@@ -27,7 +27,7 @@ def subtitle(picture: Picture) -> str:
         unit = f", {picture.unit}" if picture.unit else ""
         return one_line(f"{picture.row_label} × {picture.column_label}{unit}")
     if isinstance(picture, Panels):
-        return f"{len(picture.maps)} maps"
+        return "1 map" if len(picture.maps) == 1 else f"{len(picture.maps)} maps"
     return one_line(f"{picture.y_label} over {picture.x_label}")
 
 
@@ -73,15 +73,18 @@ def figure(value: float) -> str:
     return f"{value:,.0f}" if abs(value) < 1e9 and value == int(value) else f"{value:.4g}"
 
 
-def cell_text(value: float, most: float) -> str:
-    """A number in a matrix whose largest size is `most`: three digits of that, so that all have equal decimals."""
+def cell_text(value: float, most: float, whole: bool = False) -> str:
+    """A number in a matrix whose largest size is `most`: three digits of that, so that all have equal decimals.
+
+    In a matrix of whole numbers none has decimals.
+    """
     if not math.isfinite(value):
         return ""
     if value == 0:
         return "0"
     if not 1e-3 <= most < 1e5:
         return f"{value:.2g}".replace("-", "−")
-    decimals = max(0, 2 - math.floor(math.log10(most) + 1e-9))
+    decimals = 0 if whole else max(0, 2 - math.floor(math.log10(most) + 1e-9))
     shown = f"{value:.{decimals}f}".replace("-", "−")
     return "0" if not shown.strip("−0.") else shown
 
@@ -195,8 +198,9 @@ def _matrix(shown: HeatMap, columns: int) -> Iterator[str]:
     if len(values) <= SMALL and across <= SMALL:
         most = max(map(abs, finite))
         names = [_short(name) for name in shown.rows[: len(values)]] + [""] * (len(values) - len(shown.rows))
-        heads = [one_line(name)[:8] for name in shown.columns[:across]] + [""] * (across - len(shown.columns))
-        cells = [[cell_text(value, most) or "·" for value in row] + [""] * (across - len(row)) for row in values]
+        heads = [_short(name, 12) for name in shown.columns[:across]] + [""] * (across - len(shown.columns))
+        whole = all(value.is_integer() for value in finite)
+        cells = [[cell_text(value, most, whole) or "·" for value in row] + [""] * (across - len(row)) for row in values]
         wide = [max(len(row[j]) for row in [heads, *cells]) for j in range(across)]
         width = max(map(len, names), default=0)
         if width + sum(wide) + 2 * across <= columns:
@@ -208,6 +212,6 @@ def _matrix(shown: HeatMap, columns: int) -> Iterator[str]:
     yield f"{len(values):,} × {across:,}, from {figure(min(finite))} to {figure(max(finite))}{without}"
 
 
-def _short(name: str) -> str:
+def _short(name: str, letters: int = NAME_LETTERS) -> str:
     shown = one_line(name)
-    return shown if len(shown) <= NAME_LETTERS else shown[: NAME_LETTERS - 1] + "…"
+    return shown if len(shown) <= letters else shown[: letters - 1] + "…"

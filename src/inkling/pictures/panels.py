@@ -30,7 +30,7 @@ GAP = 18.0
 HEAD = 22.0  # above each map, for its title
 SMALL_TEXT = 10.0
 NAME_ROOM = 56.0
-LARGEST_CELL = 40.0
+LARGEST_CELL, SMALLEST_CELL = 40.0, 1.6
 TALLEST = 1.6  # a map is at most so many times as high as it is wide
 
 
@@ -51,7 +51,7 @@ def svg(panels: Panels, width: int = 720) -> str:
     margins = beside if share_rows else beside * across
     plot = max(30.0, (width - SCALE_ROOM - margins - GAP * across) / across)
 
-    limit = min(MOST_CELLS, int(plot / 2))
+    limit = max(8, min(MOST_CELLS, int(plot / SMALLEST_CELL)))
     drawn = [coarse(values, limit) for values in whole_values]
     blocks = max(((down, wide) for _, down, wide in drawn), default=(1, 1))
     if max(blocks) > 1:
@@ -77,6 +77,7 @@ def svg(panels: Panels, width: int = 720) -> str:
                 parts += cells(values, scale, x, top, *sizes[i])
             else:
                 parts.append(text(x, top + 16, "nothing to show", fill=MUTED, size=SMALL_TEXT))
+                end = max(end, x + min(plot, 90.0))
             if i == first or not share_rows:
                 names = every_nth(shown.rows, down, rows)
                 parts += names_beside(names, x, top, sizes[i][1], beside - 8, SMALL_TEXT)
@@ -87,7 +88,7 @@ def svg(panels: Panels, width: int = 720) -> str:
                 below, named = names_below(names, x, floor, sizes[i][0], NAME_ROOM, SMALL_TEXT)
                 parts += named
                 lowest = max(lowest, below + rows * sizes[i][1] - tallest)
-            end = max(end, x + columns * sizes[i][0])
+            end = max(end, x + max(columns * sizes[i][0], min(plot, text_width(one_line(shown.title)))))
             x += plot + GAP
         y += HEAD + tallest + max(0.0, lowest) + 10
 

@@ -2,7 +2,7 @@
 
 Its Content-Security-Policy forbids everything but the one style sheet inside, which is named by its SHA-256; so even
 text that slipped through escaping could load and run nothing. Light or dark follows the reader's system.
-All text passes `safe` and is escaped. Left out: a table of contents and anything interactive (the studio does that).
+Exhibits are drawn by `pictures/markup.py`, which makes all text harmless. Left out: a table of contents and anything interactive (the studio does that).
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ STYLE = """
   color-scheme: light dark;
   --page: #ffffff; --ink: #1c2128; --muted: #5d6672; --grid: #e3e6ea; --panel: #f6f7f9; --rule: #cfd5dc;
   --line-1: #1d5fa8; --line-2: #c2410c; --line-3: #0f7a5c; --line-4: #7a3fc4; --line-5: #8a6100; --line-6: #b8256e;
-  --more: #0b3a75; --less: #7d2c06;
+  --more: #0b3a75; --less: #7d2c06; --number: #1c2128;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --page: #14171c; --ink: #e4e7eb; --muted: #9aa4b1; --grid: #2a3038; --panel: #1c2027; --rule: #3b434d;
     --line-1: #79b4f5; --line-2: #f6975f; --line-3: #52c9a4; --line-4: #bfa0f7; --line-5: #dfb74e; --line-6: #f28cbb;
-    --more: #a5cffb; --less: #ffb994;
+    --more: #8fc0f5; --less: #f5a67d; --number: #ffffff;
   }
 }
 * { box-sizing: border-box; }
