@@ -36,6 +36,7 @@ MEETING = 1e-10  # sine of an angle that counts as none
 DEPENDENT = 1e-10  # smallest over largest singular value of columns of length 1
 ORTHONORMAL = 1e-10
 UNSOLVED = 1e-9  # largest miss of a score, in units of β
+MOST_SHOWN = 40  # keys and coordinates on a page
 LOUD = 100.0  # noise amplified by more than this is worth a note
 
 
@@ -245,17 +246,14 @@ class Averaging:
         }
 
     def page(self) -> Page:
-        names = tuple(f"k{i + 1}" for i in range(len(self.keys)))
-        other = None if len(self.chosen) == len(self.keys) else self.leak / (len(self.keys) - len(self.chosen))
+        n, k = len(self.keys), len(self.chosen)
+        rest = [i for i in range(n) if i not in self.chosen]
+        shown = sorted((*self.chosen[:MOST_SHOWN], *rest[: max(2, MOST_SHOWN - k)]))
+        names = tuple(f"k{i + 1}" for i in shown)
+        formula = {True: self.weight, False: self.leak / max(1, n - k)}
         rows = tuple(
-            (
-                name,
-                i in self.chosen,
-                float(self.scores[i]),
-                float(self.weights[i]),
-                self.weight if i in self.chosen else other,
-            )
-            for i, name in enumerate(names)
+            (name, i in self.chosen, float(self.scores[i]), float(self.weights[i]), formula[i in self.chosen])
+            for i, name in zip(shown, names, strict=True)
         )
         columns = (
             Column("key"),
@@ -264,26 +262,30 @@ class Averaging:
             Column("weight", ".6g"),
             Column("weight by the formula", ".6g", note="e^β / (k e^β + n − k), others 1 / (k e^β + n − k)"),
         )
+        notes = self.notes if len(shown) == n else (*self.notes, f"{n - len(shown):,} more keys are not shown.")
         bars = Bars(
             "Weights",
             "key",
             "weight",
             names,
-            (Series("α", self.weights.tolist()),),
+            (Series("α", self.weights[shown].tolist()),),
             "The chosen keys share all but the leak, equally.",
-            (("1/k", 1 / len(self.chosen)),),
+            (("1/k", 1 / k),),
         )
         result = Bars(
             "Output",
             "coordinate",
             "value",
-            tuple(str(i + 1) for i in range(len(self.output))),
-            (Series("c", self.output.tolist()), Series("mean of the chosen values", self.target.tolist())),
+            tuple(str(i + 1) for i in range(len(self.output)))[:MOST_SHOWN],
+            (
+                Series("c", self.output[:MOST_SHOWN].tolist()),
+                Series("mean of the chosen values", self.target[:MOST_SHOWN].tolist()),
+            ),
             f"The two differ by {self.error:.3g} in length, at most by {self.bound:.3g}.",
         )
         return Page(
             "Averaging the chosen values",
-            (Prose(self.sentence), Table("Key by key", columns, rows, self.notes), bars, result),
+            (Prose(self.sentence), Table("Key by key", columns, rows, notes), bars, result),
         )
 
     def _repr_html_(self) -> str:

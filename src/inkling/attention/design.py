@@ -34,6 +34,7 @@ from inkling.errors import UsageError
 from inkling.figures import Cell, Column, Page, Panels, Prose, Table
 
 MOST_TOKENS = 32
+WIDEST_SHOWN = 16  # numbers in a vector whose matrices are drawn in full
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +98,7 @@ class Design:
         if self.met:
             wishes = "The wish is" if len(looks) == 1 else "All wishes are"
             return (
-                f"{wishes} met: {listing(looks)}; at sharpness {self.sharpness:.4g} outputs are off by at most "
+                f"{wishes} met as sharpness grows: {listing(looks)}; at sharpness {self.sharpness:.4g} outputs are off by at most "
                 f"{worst:.3g}."
             )
         return (
@@ -162,12 +163,13 @@ class Design:
             for i in sorted(self.wishes)
         ]
         by_component = (
-            matrix_map("Q", self.sharpness * self.scoring, self.names, self.names, labels=("key has", "query has")),
+            matrix_map("Q / sharpness", self.scoring, self.names, self.names, labels=("key has", "query has")),
             matrix_map("V", self.value_map, self.names, self.names, labels=("written", "read")),
         )
         reading = (
-            "Q: the score a token with the column's component gives to one with the row's (coefficients 1); V: how "
-            "often a component that is read is written. K is the identity. No units."
+            "Q: the score, in units of the sharpness, that a token with the column's component gives to one with the "
+            "row's (coefficients 1); V: how often the column's component, when read, is written as the row's. K is the "
+            "identity."
         )
         weights = matrix_map(
             "Who looks at whom",
@@ -186,7 +188,7 @@ class Design:
                 Table("Wish by wish", columns, tuple(rows)),
                 weights,
                 Panels("Q and V over the components", by_component, reading, across=2),
-                self.head.panels("K, Q and V as they stand"),
+                *([self.head.panels("K, Q and V as they stand")] if len(self.K) <= WIDEST_SHOWN else []),
             ),
         )
 

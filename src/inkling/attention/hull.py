@@ -29,6 +29,7 @@ from inkling.errors import InklingError, UsageError
 from inkling.figures import Bars, Cell, Column, Page, Prose, Series, Table
 
 INSIDE = 1e-7  # a distance below this share of the size of the hull is none: rounding is 1e-16, its root decides
+MOST_SHOWN = 40  # coordinates in a picture
 TIES = 1e-9  # scores that differ by less than this share of the largest are equal
 
 
@@ -197,12 +198,15 @@ class IdentityVerdict:
             "What each coordinate is, and was wished to be",
             "coordinate",
             "value",
-            tuple(str(k + 1) for k in range(len(self.wish))),
-            (
-                Series("wish", self.wish.tolist()),
-                Series("K = Q = V = I", self.output.tolist()),
-                Series("in the limit", self.limit.tolist()),
-                Series("nearest mixture", self.nearest.point.tolist()),
+            tuple(str(k + 1) for k in range(len(self.wish)))[:MOST_SHOWN],
+            tuple(
+                Series(name, vector[:MOST_SHOWN].tolist())
+                for name, vector in (
+                    ("wish", self.wish),
+                    ("K = Q = V = I", self.output),
+                    ("in the limit", self.limit),
+                    ("nearest mixture", self.nearest.point),
+                )
             ),
             "A wish that no mixture of the inputs reaches differs from all of the other bars.",
         )

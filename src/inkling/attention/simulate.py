@@ -65,13 +65,16 @@ class Simulated:
         return self.weight_sums / self.samples
 
     def mean_weight(self, head: int, key: int) -> Estimate:
+        if not self.case.score_deviations[head].any():
+            return Estimate(float(self.weight_sums[head, key]) / self.samples, 0.0)
         return _mean(self.weight_sums[head, key], self.weight_squares[head, key], self.samples)
 
     def weight_variance(self, head: int, key: int) -> Estimate:
         return _variance(self.named_weight_powers[:, head, self.named.index(key)], self.samples)
 
     def mean_coefficient(self, key: int) -> Estimate:
-        return _mean(*self.coefficient_powers[:2, self.named.index(key)].tolist(), samples=self.samples)
+        total, squares, *_ = self.coefficient_powers[:, self.named.index(key)].tolist()
+        return _mean(total, squares, self.samples)
 
     def coefficient_variance(self, key: int) -> Estimate:
         return _variance(self.coefficient_powers[:, self.named.index(key)], self.samples)

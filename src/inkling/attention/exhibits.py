@@ -1,0 +1,273 @@
+"""What an experiment looks like: a summary in words, the table, and pictures with a sentence below each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inkling.attention.exact import failure_formula, margin_bound
+from inkling.attention.laboratory import Experiment, Setting, failure_curve
+from inkling.figures import Bars, Chart, Cloud, Exhibit, Line, Page, Prose, Series, Spots
+
+SHOWN = 3000  # points of a cloud
+FEW_KEYS = 24
+ONE, TWO = "one head", "two heads"
+A_PART, B_PART = "part of v_a in the output", "part of v_b in the output"
+
+
+def experiment_page(found: Experiment) -> Page:
+    return Page(found.title, (Prose("\n\n".join(sentences(found))), found.table(), *pictures(found)))
+
+
+def pictures(found: Experiment) -> tuple[Exhibit, ...]:
+    kind = found.setting.kind
+    noisy = bool(found.case.score_deviations.any())
+    drawn: list[Exhibit] = [weight_bars(found)]
+    if kind == "copy":
+        drawn.append(copy_chart(found))
+    if kind == "average":
+        drawn.append(average_chart(found))
+    if kind != "copy" and noisy:
+        drawn.append(cloud(found))
+    if kind in ("average", "noise") and noisy:
+        drawn.append(law_chart(found))
+    if kind == "heads" and not found.setting.same and found.setting.noise:
+        drawn.append(failure_chart(found))
+    return tuple(drawn)
+
+
+def sentences(found: Experiment) -> Iterator[str]:
+    s, law = found.setting, found.exact.heads[0]
+    yield _setting_words(s, found.case.scale)
+    if s.kind == "copy":
+        weight = law.mean_weights[s.a]
+        yield (
+            f"Key a gets {weight:.2%} of the weight on average. Its score lies {law.margin:.3g} above the next, which "
+            f"guarantees {law.bound:.2%}. Being aligned is not enough: with β = 1 the same keys would give it "
+            f"{margin_bound(s.keys, found.case.scale):.1%}, and 99 % need β = {_beta_for(s.keys, 0.99, 1, found):.3g}."
+        )
+    elif s.kind == "average":
+        a, b = law.mean_weights[s.a], law.mean_weights[s.b]
+        yield (
+            f"Keys a and b get {a:.2%} and {b:.2%} of the weight, {1 - a - b:.2e} goes elsewhere, and the output is "
+            f"half of each value up to that; 99 % on both together need β = {_beta_for(s.keys, 0.99, 2, found):.3g}."
+        )
+        if found.case.score_deviations.any():
+            yield _swing(found)
+    elif s.kind == "noise":
+        deviations = found.case.score_deviations[0]
+        yield (
+            f"The scores of a and b have variance {deviations[s.a] ** 2:.4g} and {deviations[s.b] ** 2:.4g}, that is "
+            "κ²β²(2α + noise) and κ²β²·2α where means are orthonormal."
+        )
+        yield _swing(found)
+    elif s.same:
+        figure = found.figure("output: variance of a's part")
+        alone = found.figure("one head: variance of a's part")
+        yield (
+            f"Both heads see the same keys with the same query, so they are wrong together: the variance of v_a's part "
+            f"is {figure.exact:.4f} with two heads and {alone.exact:.4f} with one. Nothing is averaged out."
+        )
+    else:
+        yield from _two_heads(found)
+
+
+def _two_heads(found: Experiment) -> Iterator[str]:
+    s = found.setting
+    mean, variance = (found.figure(f"output: {what} of a's part") for what in ("mean", "variance"))
+    alone_mean, alone = (found.figure(f"one head: {what} of a's part") for what in ("mean", "variance"))
+    two = variance.simulated if math.isnan(variance.exact) else variance.exact
+    yield (
+        f"The variance of v_a's part falls from {alone.exact:.4f} with one head to {two:.4f} with two, and its mean "
+        f"from {alone_mean.exact:.4f} to {mean.exact:.4f}."
+    )
+    failure = found.figure("head 1: failure probability")
+    yield (
+        f"Head 1 has less than half of its weight on a in {failure.exact:.2%} of cases (exact; simulated "
+        f"{failure.simulated:.2%} ± {failure.standard_error:.2%}). Then its output is mostly a mean of other values."
+    )
+    if s.noise and not s.coherence:
+        limit = failure_formula(2, 1.0, s.noise) if s.keys > 1 else 0.0
+        yield (
+            f"With α vanishing this is Φ((ln(n−1)/κβ − 1)/√noise) = "
+            f"{failure_formula(s.keys, s.beta * found.case.scale, s.noise):.2%}; a larger β helps only down to "
+            f"Φ(−1/√noise) = {limit:.2%}, the chance that the key points the wrong way."
+        )
+
+
+def _swing(found: Experiment) -> str:
+    pair = found.exact.heads[0].pair
+    assert pair is not None
+    extreme = pair.below(0.1) + 1 - pair.below(0.9)
+    return (
+        "a's share of both keys is a logistic function of a normal variable, "
+        f"N({pair.mean:.3g}, {pair.deviation:.3g}²): between {pair.quantile(0.05):.3g} and {pair.quantile(0.95):.3g} in nine samples of ten, and nearly all or "
+        f"nothing (beyond 10 % and 90 %) in {extreme:.1%}."
+    )
+
+
+def _setting_words(s: Setting, scale: float) -> str:
+    means = f"random means with coherence {s.coherence:g}" if s.coherence else "orthonormal means"
+    noise = f"noise {s.noise:g} of key a along its own mean, α = {s.alpha:g} for every key in every direction"
+    scaled = f"; scores are divided by √d, so that β counts as {s.beta * scale:.3g}" if s.scaled else ""
+    return f"{s.keys} keys, {means}, β = {s.beta:g}, {noise}{scaled}."
+
+
+def _beta_for(keys: int, weight: float, wanted: int, found: Experiment) -> float:
+    """The β that puts `weight` on k wanted orthonormal keys: k e^β / (k e^β + n − k)."""
+    if keys == wanted:
+        return 0.0
+    return math.log((keys - wanted) * weight / (wanted * (1 - weight))) / found.case.scale
+
+
+def weight_bars(found: Experiment) -> Bars:
+    """Mean weights of every head, exact and simulated; of many keys the first."""
+    case = found.case
+    named = list(case.named_keys)
+    others = [key for key in range(case.keys) if key not in named]
+    shown = named + others[: max(0, FEW_KEYS - len(named))]
+    series = []
+    for h, law in enumerate(found.exact.heads):
+        if h and case.heads_are_equal:
+            break
+        series.append(Series(f"head {h + 1}, exact" if case.heads > 1 else "exact", law.mean_weights[shown].tolist()))
+        drawn = [found.simulated.mean_weight(h, key) for key in shown]
+        series.append(
+            Series(
+                f"head {h + 1}, simulated" if case.heads > 1 else "simulated",
+                [d.value for d in drawn],
+                [d.value - 4 * d.standard_error for d in drawn],
+                [d.value + 4 * d.standard_error for d in drawn],
+            )
+        )
+    rest = (
+        f" The other {len(others) + len(named) - len(shown)} keys are like the last ones."
+        if len(shown) < case.keys
+        else ""
+    )
+    return Bars(
+        "Mean weights",
+        "key",
+        "mean weight (share of 1)",
+        tuple(found.key_name(key) for key in shown),
+        tuple(series),
+        reading=f"The weight that each key gets on average; error bars: four standard errors of the simulation.{rest}",
+    )
+
+
+def copy_chart(found: Experiment) -> Chart:
+    s = found.setting
+    betas = np.linspace(0, max(12.0, 1.2 * abs(s.beta) * found.case.scale), 61)
+    counts = sorted({2, 10, 100, 1000, s.keys} - ({10} if 5 < s.keys < 20 else set()))
+    lines = [
+        Line(f"{n} keys", (betas / found.case.scale).tolist(), [margin_bound(n, float(beta)) for beta in betas])
+        for n in counts
+        if n > 1
+    ]
+    return Chart(
+        "How sharp a query must be to copy",
+        "β",
+        "weight on a (share of 1)",
+        tuple(lines),
+        reading="e^κβ/(e^κβ + n − 1): the more keys there are, the larger β must be, by ln n.",
+        levels=(("half", 0.5),),
+    )
+
+
+def average_chart(found: Experiment) -> Chart:
+    s = found.setting
+    betas = np.linspace(0, max(12.0, 1.2 * abs(s.beta) * found.case.scale), 61)
+    x = (betas / found.case.scale).tolist()
+    lines = [
+        Line(f"{n} keys", x, [margin_bound(n, float(beta), 2) / 2 for beta in betas])
+        for n in sorted({2, 100, 1000, s.keys})
+        if n > 1
+    ]
+    return Chart(
+        "How sharp a query must be to average two",
+        "β",
+        "weight on a, and on b (share of 1)",
+        tuple(lines),
+        reading="e^κβ/(2e^κβ + n − 2): each of the two approaches one half.",
+        levels=(("half", 0.5),),
+    )
+
+
+def cloud(found: Experiment) -> Cloud:
+    named = found.simulated.named
+    a, b = named.index(found.setting.a), named.index(found.setting.b)
+    groups = []
+    if found.alone is not None:
+        groups.append(_spots(ONE, found.alone[1].kept_coefficients, 0, 1))
+    name = ONE if found.case.heads == 1 else "two heads, same query" if found.setting.same else TWO
+    groups.append(_spots(name, found.simulated.kept_coefficients, a, b))
+    reading = "Each point is the output for one draw of the keys. "
+    if found.setting.kind == "heads" and not found.setting.same:
+        reading += "One head swings along the line from v_a to v_b; two heads stay at its middle, or fall to v_b/2."
+    elif found.setting.same:
+        reading += "Two heads with the same query swing exactly as far as one."
+    else:
+        reading += "The output swings along the line between v_a and v_b."
+    return Cloud(
+        "Outputs between v_a and v_b",
+        f"{A_PART} (share of 1)",
+        f"{B_PART} (share of 1)",
+        tuple(groups),
+        reading=reading,
+        marks=(("v_a", 1.0, 0.0), ("v_b", 0.0, 1.0), ("middle", 0.5, 0.5)),
+    )
+
+
+def _spots(name: str, coefficients: NDArray[np.float32], a: int, b: int) -> Spots:
+    return Spots(name, coefficients[:SHOWN, a].tolist(), coefficients[:SHOWN, b].tolist())
+
+
+def law_chart(found: Experiment) -> Chart:
+    """The distribution function of a's share of both keys: the logit-normal law, and the samples."""
+    s, pair = found.setting, found.exact.heads[0].pair
+    assert pair is not None
+    weights = found.simulated.kept_weights[:, 0].astype(np.float64)
+    a, b = (found.simulated.named.index(key) for key in (s.a, s.b))
+    shares = np.sort(weights[:, a] / np.maximum(weights[:, a] + weights[:, b], 1e-300))
+    at = np.linspace(0.005, 0.995, 100)
+    sampled = np.searchsorted(shares, at, side="right") / len(shares)
+    return Chart(
+        "The law of a's share",
+        "a's share of the weight on a and b (share of 1)",
+        "probability of at most this share",
+        (
+            Line("logit-normal, exact", at.tolist(), [pair.below(float(x)) for x in at]),
+            Line("simulated", at[4::10].tolist(), sampled[4::10].tolist()),
+        ),
+        reading="Steep at both ends and flat between: the share is nearly all or nothing. Steep at ½: it holds still.",
+    )
+
+
+def failure_chart(found: Experiment) -> Chart:
+    s, scale = found.setting, found.case.scale
+    top = max(100.0, 2 * abs(s.beta) * scale)
+    fine = np.geomspace(0.5, top, 80)
+    lines = []
+    for n in sorted({5, 100, 1000, s.keys}):
+        if n > 1:
+            name = f"{n} keys" if not s.alpha else f"{n} keys, α → 0"
+            y = [failure_formula(n, float(beta), s.noise) for beta in fine]
+            lines.append(Line(name, (fine / scale).tolist(), y))
+    if s.alpha or s.coherence:
+        coarse = np.geomspace(0.5, top, 10) / scale
+        here = f"{s.keys} keys as set"
+        lines.append(Line(here, coarse.tolist(), failure_curve(replace(s), coarse)))
+    return Chart(
+        "How often head 1 loses its key",
+        "β",
+        "failure probability (share of 1)",
+        tuple(lines),
+        reading="A failure is less than half of head 1's weight on a. A larger β helps until only a key that points "
+        "the wrong way (γ ≤ 0) is left, which no β mends.",
+        log_x=True,
+        levels=(("β → ∞", failure_formula(2, 1.0, s.noise)),),
+    )
