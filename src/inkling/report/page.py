@@ -2,7 +2,8 @@
 
 Its Content-Security-Policy forbids everything but the one style sheet inside, which is named by its SHA-256; so even
 text that slipped through escaping could load and run nothing. Light or dark follows the reader's system.
-Exhibits are drawn by `pictures/markup.py`, which makes all text harmless. Left out: a table of contents and anything interactive (the studio does that).
+Exhibits are drawn by `pictures/markup.py`, which makes all text harmless. Left out: a table of
+contents and anything interactive (the studio does that).
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Results go to stdout, everything else to stderr. Text from outside is never sent raw: it passes `pictures/harmless.py`,
 whose `safe` and `one_line` can be had from here. Without a terminal (a pipe, a file) the output is plain, and a table
-takes all the width it needs: no column and no digit is lost. `NO_COLOR` and `TERM=dumb` give plain text on a terminal too. Pictures are drawn with letters (`pictures/letters.py`). Left out: paging.
+takes all the width it needs: no column and no digit is lost. `NO_COLOR` and `TERM=dumb` give plain text on a terminal
+too. Pictures are drawn with letters (`pictures/letters.py`). Left out: paging.
 """
 
 from __future__ import annotations
