@@ -2,6 +2,7 @@
 
     LanguageModel   begin/step: next-token log-probabilities; score: what each token of a text costs, in nats
     Classifier      log_probs: the logarithm of the probability of each label
+    Attentive       look: what the attention heads do on given tokens, also after a `Touch`
 
 `score` charges every byte of every text exactly once: a token that the tokeniser cannot name costs its unknown id plus
 its spelling, letter by letter, so no vocabulary wins by being small.
@@ -9,8 +10,8 @@ its spelling, letter by letter, so no vocabulary wins by being small.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar, overload
 
 import numpy as np
@@ -121,6 +122,56 @@ class Classifier(Protocol):
     def labels(self) -> tuple[str, ...]: ...
     def log_probs(self, texts: Sequence[str]) -> Tensor:
         """B×labels."""
+        ...
+
+
+Head = tuple[int, int]  # layer and head, both from 0
+
+
+@dataclass(frozen=True)
+class Touch:
+    """What is changed inside a model while it reads; heads that are not named stay as they are.
+
+    `replaced` gives the vector (D) that a head adds to the residual stream at every place instead of its own output:
+    zeros, or its mean. `key_noise` gives the standard deviation, along any direction, of the Gaussian noise on a head's
+    keys, as a share of the root-mean-square length of the keys of that head in that text (k ~ N(μ, αI) with |μ| = 1 is
+    the share √α). The noise is a function of `seed`, layer, head and the number of the text, which is `first_text` for
+    the first row: it does not depend on the texts beside.
+    """
+
+    replaced: Mapping[Head, Tensor] = field(default_factory=dict)
+    key_noise: Mapping[Head, float] = field(default_factory=dict)
+    seed: int = 0
+    first_text: int = 0
+
+
+@dataclass(frozen=True)
+class Look:
+    """What was seen inside a model that read B texts of T tokens; the tuples have one tensor a layer."""
+
+    scores: tuple[Tensor, ...]  # B×H×T×T, query × key, after scaling; −inf where a key may not be seen
+    weights: tuple[Tensor, ...]  # B×H×T×T, softmax of the scores
+    outputs: tuple[Tensor, ...]  # B×H×T×D, as each head's output is added to the residual stream
+    residual: Tensor  # B×T×D, after the last layer, before the last norm
+    log_probs: Tensor  # B×T×V, of the token that comes next
+
+
+class Attentive(Protocol):
+    """A model with attention heads that can be looked into. A place sees itself and what stands before it."""
+
+    @property
+    def layers(self) -> int: ...
+    @property
+    def heads(self) -> int:
+        """Of each layer."""
+        ...
+
+    def look(self, ids: Tensor, touch: Touch | None = None) -> Look:
+        """Reads B×T token ids; all that `Look` holds, without gradients."""
+        ...
+
+    def unembed(self, residual: Tensor) -> Tensor:
+        """Logits (…×V) from what stands in the residual stream (…×D) after the last layer, or from a part of it."""
         ...
 
 
