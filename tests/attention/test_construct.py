@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from inkling.attention.construct import average, extract
 from inkling.errors import InklingError, UsageError
-from inkling.figures import Page
+from inkling.figures import Page, Table
 
 Floats = NDArray[np.float64]
 
@@ -269,3 +269,10 @@ def test_results_go_to_json_and_to_pages() -> None:
         assert len(page.exhibits) >= 3
         assert found.summary().startswith(found.sentence)
         assert "<table" in found._repr_html_()
+
+
+def test_the_page_of_very_many_keys_shows_the_chosen_and_says_what_it_leaves_out() -> None:
+    table = average(np.eye(200), [150, 7], beta=4).page().exhibits[1]
+    assert isinstance(table, Table)
+    assert [row[0] for row in table.rows if row[1]] == ["k8", "k151"]
+    assert table.notes == ("160 more keys are not shown.",)

@@ -217,6 +217,15 @@ def test_any_sharpness_is_safe(sharpness: float) -> None:
         assert max(found.errors.values()) == 0
 
 
+def test_where_rounding_decides_who_is_looked_at_it_is_said() -> None:
+    inputs = np.random.default_rng(5).normal(size=(3, 2))  # equal scores of two tokens, to sixteen digits
+    calm, wild = (
+        design(np.eye(2), inputs, {2: [1.0, 0.0]}, sharpness=sharpness, looks={2: (0, 1)}) for sharpness in (30, 1e15)
+    )
+    assert calm.notes == ()
+    assert "take less sharpness" in wild.notes[0]
+
+
 @pytest.mark.parametrize(
     ("components", "inputs", "wishes", "options", "words"),
     [

@@ -34,6 +34,7 @@ from inkling.errors import UsageError
 from inkling.figures import Cell, Column, Page, Panels, Prose, Table
 
 MOST_TOKENS = 32
+UNEVEN = 1e-8  # difference of weights that should be equal
 WIDEST_SHOWN = 16  # numbers in a vector whose matrices are drawn in full
 
 
@@ -98,8 +99,8 @@ class Design:
         if self.met:
             wishes = "The wish is" if len(looks) == 1 else "All wishes are"
             return (
-                f"{wishes} met as sharpness grows: {listing(looks)}; at sharpness {self.sharpness:.4g} outputs are off by at most "
-                f"{worst:.3g}."
+                f"{wishes} met as sharpness grows: {listing(looks)}; at sharpness {self.sharpness:.4g} outputs are off "
+                f"by at most {worst:.3g}."
             )
         return (
             f"Not every wish is met: the nearest found leaves {self.residual:.3g} even at endless sharpness, where "
@@ -258,14 +259,18 @@ def _judged(
         errors[i] = _length(outputs[i] - wish, squares)
         bounds[i] = residuals[i] + rest / (len(seen) + rest) * apart
     why = () if found.misfit <= MET else reasons(wanted, found, value_map, names)
-    notes = (
-        ()
-        if found.exhaustive or found.misfit <= MET
-        else ("There are too many choices of tokens to try all, so a better one may exist.",)
-    )
+    notes = list[str]()
+    if not found.exhaustive and found.misfit > MET:
+        notes.append("There are too many choices of tokens to try all, so a better one may exist.")
+    uneven = [i + 1 for i in wishes if np.ptp(weights[i, list(found.looks[i])]) > UNEVEN]
+    if uneven:
+        notes.append(
+            f"At this sharpness the last digits of the scores decide how the tokens share that token {listing(uneven)} "
+            "looks at, and the error may exceed its bound; take less sharpness."
+        )
     return Design(
         names, u, x, wishes, sharp, wanted.values, head, found.looks, found.scoring, value_map, found.by, weights,
-        outputs, residuals, leaks, errors, bounds, why, notes,
+        outputs, residuals, leaks, errors, bounds, why, tuple(notes),
     )  # fmt: skip
 
 
