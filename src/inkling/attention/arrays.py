@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 LARGEST = 1e100
 
 
-def real_array(given: Any, what: str, dimensions: int) -> Floats:
+def real_array(given: Any, what: str, dimensions: int, largest: float = LARGEST) -> Floats:
     """`given` as an array with at least one entry, all of them real and finite."""
     wanted = "a list of numbers" if dimensions == 1 else "a matrix: rows of equally many numbers"
     try:
@@ -37,8 +37,8 @@ def real_array(given: Any, what: str, dimensions: int) -> Floats:
     floats = found.astype(np.float64)
     if not np.isfinite(floats).all():
         raise UsageError(f"{what} holds NaN or an infinite number; give finite numbers only.")
-    if float(np.abs(floats).max()) > LARGEST:
-        raise UsageError(f"{what} holds a number beyond {LARGEST:g} in size; scale it down.")
+    if float(np.abs(floats).max()) > largest:
+        raise UsageError(f"{what} holds a number beyond {largest:g} in size; scale it down.")
     return floats
 
 

@@ -20,11 +20,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
+from inkling.attention.arrays import Floats, real_array
 from inkling.errors import UsageError
-
-Floats = NDArray[np.float64]
 
 LARGEST = 1e8  # of any number in a case: beyond, differences of scores have no digits left
 MOST_KEYS = 100_000
@@ -47,7 +45,10 @@ class Case:
     looks: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        means, queries = matrix("the means of the keys", self.means), matrix("the queries", self.queries)
+        means, queries = (
+            _numbers(self.means, "The matrix of key means"),
+            _numbers(self.queries, "The matrix of queries"),
+        )
         n, d = means.shape
         if queries.shape[1] != d:
             raise UsageError(
@@ -55,13 +56,13 @@ class Case:
             )
         values = None
         if self.values is not None:
-            values = matrix("the values", self.values)
+            values = _numbers(self.values, "The matrix of values")
             if len(values) != n:
                 raise UsageError(f"There are {n} keys and {len(values)} values; give one value for each key.")
         alpha, noise = (_variances(name, getattr(self, name), n) for name in ("alpha", "noise"))
         combination = np.full(len(queries), 1 / len(queries))
         if self.combination is not None:
-            combination = finite("the combination of heads", self.combination)
+            combination = _numbers(self.combination, "The combination of heads", 1)
             if combination.shape != (len(queries),):
                 raise UsageError(f"There are {len(queries)} heads; give as many weights to combine them.")
         extra = {index: _covariance(index, value, n, d) for index, value in self.extra.items()}
@@ -222,7 +223,7 @@ def build(
     scaled: bool = False,
     coherence: float = 0.0,
     generator: np.random.Generator | None = None,
-    values: ArrayLike | None = None,
+    values: Floats | None = None,
 ) -> Case:
     """Heads with queries q_h = β Σ μ_i over the keys that head h looks at; `noise` is of the first key looked at."""
     if not math.isfinite(beta) or abs(beta) > LARGEST:
@@ -242,7 +243,7 @@ def build(
     return Case(
         means=means,
         queries=queries,
-        values=None if values is None else finite("the values", values),
+        values=values,
         alpha=np.full(keys, alpha),
         noise=along,
         scaled=scaled,
@@ -262,26 +263,6 @@ def check_keys(chosen: Sequence[int], keys: int) -> None:
         raise UsageError(f"Key {twice + 1} is named twice; a and b must be two different keys.")
 
 
-def finite(name: str, value: ArrayLike) -> Floats:
-    try:
-        found = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError) as failure:
-        raise UsageError(f"Among {name} there is something that is not a number; give numbers only.") from failure
-    if not np.isfinite(found).all():
-        raise UsageError(f"Among {name} there is a value that is not finite (NaN or infinite); give numbers only.")
-    if found.size and np.abs(found).max() > LARGEST:
-        raise UsageError(f"Among {name} there is a number larger than {LARGEST:g}; scale them down.")
-    return found
-
-
-def matrix(name: str, value: ArrayLike) -> Floats:
-    found = finite(name, value)
-    if found.ndim != 2 or not found.size:
-        shape = "×".join(map(str, found.shape)) or "a single number"
-        raise UsageError(f"For {name} there is {shape}; give a matrix with at least one row and one column.")
-    return found
-
-
 def _sizes(keys: int, dimension: int) -> None:
     if not 1 <= keys <= MOST_KEYS:
         raise UsageError(f"The number of keys is {keys}; give a whole number from 1 to {MOST_KEYS:,}.")
@@ -292,21 +273,25 @@ def _sizes(keys: int, dimension: int) -> None:
         )
 
 
-def _variances(name: str, value: ArrayLike, n: int) -> Floats:
-    found = finite(f"the variances ({name})", value)
+def _numbers(value: Any, what: str, dimensions: int = 2) -> Floats:
+    return real_array(value, what, dimensions, LARGEST)
+
+
+def _variances(name: str, value: Any, n: int) -> Floats:
+    found = _numbers(np.atleast_1d(np.asarray(value)), f"The list of variances ({name})", 1)
     if (found < 0).any():
         raise UsageError(f"A variance ({name}) is {found.min():g}; give 0 or more.")
-    if found.shape not in ((), (1,), (n,)):
+    if len(found) not in (1, n):
         raise UsageError(f"There are {n} keys and {found.size} variances ({name}); give one for all, or one for each.")
     return np.broadcast_to(found, (n,)).copy()
 
 
-def _covariance(index: int, value: ArrayLike, n: int, d: int) -> Floats:
-    found = finite(f"the covariance of key {index + 1}", value)
+def _covariance(index: int, value: Any, n: int, d: int) -> Floats:
     check_keys((index,), n)
+    found = _numbers(value, f"The covariance of key {index + 1}")
     if found.shape != (d, d):
-        shape = "×".join(map(str, found.shape)) or "a single number"
-        raise UsageError(f"The covariance of key {index + 1} is {shape}; give {d}×{d}.")
+        rows, columns = found.shape
+        raise UsageError(f"The covariance of key {index + 1} is {rows}×{columns}; give {d}×{d}.")
     size = np.abs(found).max()
     if np.abs(found - found.T).max() > TOLERANCE * size:
         raise UsageError(f"The covariance of key {index + 1} is not symmetric; give (C + Cᵀ)/2.")

@@ -20,7 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from inkling.attention.case import Case, Floats
+from inkling.attention.arrays import Floats
+from inkling.attention.case import Case
+from inkling.attention.head import softmax
 from inkling.attention.log_sum import share_below
 from inkling.attention.quadrature import weight_moments
 
@@ -145,12 +147,6 @@ def _head(case: Case, h: int) -> HeadLaw:
         failure_probability=share_below(m, s, np.array(looks), HALF),
         pair=pair,
     )
-
-
-def softmax(scores: Floats) -> Floats:
-    """Over the last axis; the highest score is taken off first, so that nothing overflows."""
-    shifted = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return np.asarray(shifted / shifted.sum(axis=-1, keepdims=True))
 
 
 def margin_bound(keys: int, margin: float, wanted: int = 1) -> float:

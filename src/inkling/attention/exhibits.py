@@ -105,8 +105,8 @@ def _swing(found: Experiment) -> str:
     extreme = pair.below(0.1) + 1 - pair.below(0.9)
     return (
         "a's share of both keys is a logistic function of a normal variable, "
-        f"N({pair.mean:.3g}, {pair.deviation:.3g}²): between {pair.quantile(0.05):.3g} and {pair.quantile(0.95):.3g} in nine samples of ten, and nearly all or "
-        f"nothing (beyond 10 % and 90 %) in {extreme:.1%}."
+        f"N({pair.mean:.3g}, {pair.deviation:.3g}²): between {pair.quantile(0.05):.3g} and {pair.quantile(0.95):.3g} "
+        f"in nine samples of ten, and nearly all or nothing (beyond 10 % and 90 %) in {extreme:.1%}."
     )
 
 

@@ -19,7 +19,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from inkling.attention.case import Case, Floats, build
+from inkling.attention.arrays import Floats
+from inkling.attention.case import Case, build
 from inkling.attention.exact import HALF, QUANTILES, Exact, LogitNormal, exact
 from inkling.attention.log_sum import share_below
 from inkling.attention.simulate import Estimate, Simulated, share, simulate
@@ -141,19 +142,8 @@ class Experiment:
         return key_name(self.setting, key)
 
     def table(self) -> Table:
-        columns = (
-            Column("figure"),
-            Column("exact", ".6f"),
-            Column("simulated", ".6f"),
-            Column("standard error", ".1e"),
-            Column("deviation", "+.1f", "standard errors"),
-        )
-        rows = tuple(
-            (f.name, *(None if math.isnan(v) else v for v in (f.exact, f.simulated, f.standard_error, f.deviation)))
-            for f in self.figures
-        )
         note = f"{self.simulated.samples:,} samples; – where there is no exact form."
-        return Table("Exact and simulated", columns, rows, (note,))
+        return figures_table("Exact and simulated", self.figures, note)
 
     def page(self) -> Page:
         from inkling.attention.exhibits import experiment_page
@@ -176,6 +166,21 @@ class Experiment:
             "figures": [figure.to_json() for figure in self.figures],
             "exact": self.exact.to_json(),
         }
+
+
+def figures_table(title: str, figures: Sequence[Figure], *notes: str) -> Table:
+    columns = (
+        Column("figure"),
+        Column("exact", ".6f"),
+        Column("simulated", ".6f"),
+        Column("standard error", ".1e"),
+        Column("deviation", "+.1f", "standard errors"),
+    )
+    rows = tuple(
+        (f.name, *(None if math.isnan(v) else v for v in (f.exact, f.simulated, f.standard_error, f.deviation)))
+        for f in figures
+    )
+    return Table(title, columns, rows, notes)
 
 
 FAILURE = "head {}: failure probability"

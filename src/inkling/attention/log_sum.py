@@ -25,7 +25,8 @@ from functools import cached_property, reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from inkling.attention.quadrature import UNIT_PANEL, Floats, gauss_nodes, normal_distribution
+from inkling.attention.arrays import Floats
+from inkling.attention.quadrature import UNIT_PANEL, gauss_nodes, normal_distribution
 
 POINTS = 385
 COARSE = 65

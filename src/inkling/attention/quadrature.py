@@ -22,12 +22,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from inkling.attention.arrays import Floats
 
 GAUSS_POINTS = 20
 UNIT_PANEL = 1.5
@@ -128,6 +129,12 @@ def _zones(m: Floats, s: Floats, counts: NDArray[np.int64]) -> list[tuple[float,
     return zones
 
 
+@cache
+def _legendre(count: int) -> tuple[Floats, Floats]:
+    points, weights = np.polynomial.legendre.leggauss(count)
+    return np.asarray(points), np.asarray(weights)
+
+
 def gauss_nodes(
     zones: Iterable[tuple[float, float, float]], narrowest: float = 1.0, count: int = GAUSS_POINTS
 ) -> tuple[Floats, Floats]:
@@ -145,7 +152,7 @@ def gauss_nodes(
         if edge - kept[-1] >= narrowest and edges[-1] - edge >= narrowest / 2:
             kept.append(float(edge))
     kept.append(float(edges[-1]))
-    points, weights = np.polynomial.legendre.leggauss(count)
+    points, weights = _legendre(count)
     left, half = np.array(kept[:-1]), np.diff(kept) / 2
     nodes = (left + half)[:, None] + half[:, None] * points
     return nodes.reshape(-1), (half[:, None] * weights).reshape(-1)

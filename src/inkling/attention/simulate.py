@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from inkling.attention.case import Case, Floats
+from inkling.attention.arrays import Floats
+from inkling.attention.case import Case
 from inkling.errors import UsageError
 
 PART_NUMBERS = 1 << 18  # scores a part, which fit the cache
@@ -306,3 +307,13 @@ def _variance(powers: Floats, samples: int) -> Estimate:
 def share(count: int, samples: int) -> Estimate:
     p = count / samples
     return Estimate(p, math.sqrt(p * (1 - p) / samples))
+
+
+def chosen_keys(scores: Floats, generator: np.random.Generator, samples: int) -> NDArray[np.int64]:
+    """How often each key is chosen when keys are drawn by their weights: the highest score plus Gumbel noise wins."""
+    counts = np.zeros(len(scores), np.int64)
+    at_once = max(1, PART_NUMBERS // len(scores))
+    for first in range(0, samples, at_once):
+        noise = generator.gumbel(size=(min(at_once, samples - first), len(scores)))
+        counts += np.bincount((scores + noise).argmax(axis=1), minlength=len(scores))
+    return counts

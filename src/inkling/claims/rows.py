@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inkling.claims import averaging, bigram, gradients, mistakes, perplexity, recurrent, tokens
+from inkling.claims import attention, averaging, bigram, gradients, mistakes, perplexity, recurrent, tokens
 from inkling.claims.ledger import Claim
 
 CLAIMS: tuple[Claim, ...] = (
@@ -13,4 +13,5 @@ CLAIMS: tuple[Claim, ...] = (
     *perplexity.CLAIMS,
     *averaging.CLAIMS,
     *mistakes.CLAIMS,
+    *attention.CLAIMS,
 )
