@@ -260,7 +260,8 @@ def test_one_text_has_figures_but_no_intervals() -> None:
     found = census(small_model(), some_ids(1, 9))
     assert math.isnan(found.heads[0].removed.low)
     effects = found.effects()
-    assert [column.show(cell) for column, cell in zip(effects.columns, effects.rows[0], strict=True)].count("–") == 3
+    assert [column.show(cell) for column, cell in zip(effects.columns, effects.rows[0], strict=True)].count("–") == 2
+    assert found.noise().rows[0][-1] is None
     assert found.bars().series[0].low == []
     assert "From one text no interval can be given" in found.sentences()[-1]
     assert json.loads(json.dumps(found.to_json(), allow_nan=False))["heads"][0]["removed"]["low"] is None
@@ -360,7 +361,7 @@ def test_a_model_that_was_not_trained_has_no_induction_head(trained: GPT, texts:
 
 def test_a_page_has_sentences_tables_bars_and_maps(found: Census) -> None:
     kinds = [type(exhibit) for exhibit in found.page().exhibits]
-    assert (kinds.count(Table), kinds.count(Bars), kinds.count(Panels)) == (3, 1, 1)
+    assert (kinds.count(Table), kinds.count(Bars), kinds.count(Panels)) == (4, 1, 1)
     assert all(len(table.rows) == len(found.heads) == 8 for table in found.tables())
     assert len(found.maps.maps) == 8
     assert found.sentences()[0].startswith("8 heads on 48 texts, by what they do most. induction: 2.")

@@ -122,8 +122,8 @@ class Census:
             raise UsageError(f"'{role}' is not a role of a head; choose from {', '.join(ROLES)}.")
         return tuple(one for one in self.heads if one.role == role)
 
-    def tables(self) -> tuple[Table, Table, Table]:
-        return self.where(), self.sharpness(), self.effects()
+    def tables(self) -> tuple[Table, ...]:
+        return self.where(), self.sharpness(), self.effects(), self.noise()
 
     def where(self) -> Table:
         columns = (
@@ -174,15 +174,23 @@ class Census:
             Column("direct", "+z.3f", note="the same if no later layer took notice."),
             Column("made up", "+z.3f", note="direct − removed: above 0 later layers step in, below 0 they lose too."),
             Column("95 % of that"),
-            Column("weights moved", ".2f", note=f"by noise of {self.key_noise:.0%} on its keys; 1 is all of them."),
-            Column("noised", "+z.3f", note="rise of the loss under that noise."),
-            Column("95 % of noised"),
         )
         rows: list[tuple[Cell, ...]] = []
         for h in self.heads:
             removal = (h.removed.value, _range(h.removed), h.direct.value, h.made_up.value, _range(h.made_up))
-            rows.append((h.name, h.role, *removal, h.weights_moved, h.noised.value, _range(h.noised)))
+            rows.append((h.name, h.role, *removal))
         return _table("What heads are worth (nats per token)", columns, rows)
+
+    def noise(self) -> Table:
+        columns = (
+            Column("head"),
+            Column("role"),
+            Column("weights moved", ".2f", note="mean distance (total variation) of its weights; 1 is all of them."),
+            Column("loss", "+z.3f", "nats per token", note="what it rises by."),
+            Column("95 %", note="paired over texts, by Student's t; of this head alone."),
+        )
+        rows = [(h.name, h.role, h.weights_moved, h.noised.value, _range(h.noised)) for h in self.heads]
+        return _table(f"What noise of {self.key_noise:.0%} on a head's keys does", columns, rows)
 
     def bars(self) -> Bars:
         series = []
@@ -287,7 +295,7 @@ def _known(cell: Cell) -> Cell:
 def _range(interval: Interval) -> str | None:
     if math.isnan(interval.low):
         return None
-    return f"{_signed(interval.low)} to {_signed(interval.high)}"
+    return f"{interval.low:+.3f} to {interval.high:+.3f}".replace("-", "−")  # −0.000: 0 is within
 
 
 def _signed(value: float) -> str:

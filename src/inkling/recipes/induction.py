@@ -83,14 +83,22 @@ def train_induction(
     heads: int = 4,
     progress: Callable[[Step], None] | None = None,
 ) -> GPT:
-    """Two layers of attention only, width 64. With `seconds` the clock may end it, and then sets the rate as well."""
+    """Two layers of attention only, width 64. With `seconds` the clock may end it, and then sets the rate as well.
+
+    It runs on one core: products this small gain nothing from a second one, and beside other work wait for it.
+    """
     config = GPTConfig(TOKENS + 1, 64, 2, heads, mlp=0, context=LENGTH, query_key_norm=False, tied=False)
     parameters = initial_parameters(config, np.random.default_rng(seed))
     plan = TrainingConfig(steps=steps, rate=0.005, schedule="late", warm_up=20, clip=1.0, max_seconds=seconds)
     objective, state = GPTLoss(config, parameters), TrainingState(parameters)
-    for step in train(objective, lambda number: repeats_batch(number, seed), plan, state):
-        if progress is not None:
-            progress(step)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        for step in train(objective, lambda number: repeats_batch(number, seed), plan, state):
+            if progress is not None:
+                progress(step)
+    finally:
+        torch.set_num_threads(threads)
     return GPT(config, parameters)
 
 
