@@ -27,6 +27,7 @@ from inkling.attention.case import Case
 from inkling.errors import UsageError
 
 PART_NUMBERS = 1 << 18  # scores a part, which fit the cache
+LEAST_PARTS = 32  # whose means tell the standard error of the output
 MOST_KEPT = 1 << 22  # numbers
 SINGLE_LIMIT = 256.0
 POWERS = 4
@@ -50,8 +51,9 @@ class Simulated:
     weight_squares: Floats  # H×n
     named_weight_powers: Floats  # 4×H×named: Σ αᵖ
     coefficient_powers: Floats  # 4×named: Σ cᵖ of the coefficients of the output
-    output_sums: Floats  # m
-    output_squares: Floats  # m
+    coefficient_sums: Floats  # n: Σ over samples of what each value is multiplied by
+    output_spread: Floats  # m: Σ over parts of samples × (mean output of the part)², for the standard error
+    parts: int
     failures: NDArray[np.int64]  # H: samples with less than half of the weight on what the head looks at
     all_fail: int  # samples where every head fails
     kept_weights: NDArray[np.float32]  # kept×H×named
@@ -81,10 +83,11 @@ class Simulated:
         return _variance(self.coefficient_powers[:, self.named.index(key)], self.samples)
 
     def mean_output(self) -> tuple[Floats, Floats]:
-        """The mean output (m) and its standard errors."""
-        mean = self.output_sums / self.samples
-        variance = np.maximum(self.output_squares / self.samples - mean**2, 0.0)
-        return mean, np.sqrt(variance / self.samples)
+        """The mean output (m) and its standard errors, from how far the means of the parts lie apart."""
+        coefficients = self.coefficient_sums / self.samples
+        mean = coefficients if self.case.values is None else coefficients @ self.case.values
+        spread = np.maximum(self.output_spread - self.samples * mean**2, 0.0)
+        return mean, np.sqrt(spread / max(1, self.parts - 1) / self.samples)
 
     def failure(self, head: int) -> Estimate:
         return share(int(self.failures[head]), self.samples)
@@ -119,7 +122,7 @@ def simulate(
         raise UsageError(f"The number of samples is {samples}; give a whole number from 1 to 100,000,000,000.")
     keep = min(keep, samples, MOST_KEPT // (len(case.named_keys) * case.heads))
     plan = _Plan(case)
-    size = max(16, min(samples, PART_NUMBERS // (case.keys * case.heads)))
+    size = max(1, min(samples // LEAST_PARTS, PART_NUMBERS // (case.keys * case.heads)))
     starts = range(0, samples, size)
     named, H = len(case.named_keys), case.heads
     kept_weights, kept_coefficients = np.empty((keep, H, named), np.float32), np.empty((keep, named), np.float32)
@@ -146,8 +149,9 @@ def simulate(
         weight_squares=total.squares,
         named_weight_powers=total.weight_powers,
         coefficient_powers=total.coefficient_powers,
-        output_sums=total.outputs,
-        output_squares=total.output_squares,
+        coefficient_sums=total.coefficients,
+        output_spread=total.output_spread,
+        parts=len(starts),
         failures=total.failures,
         all_fail=total.all_fail,
         kept_weights=kept_weights,
@@ -165,8 +169,8 @@ class _Sums:
     squares: Floats
     weight_powers: Floats
     coefficient_powers: Floats
-    outputs: Floats
-    output_squares: Floats
+    coefficients: Floats
+    output_spread: Floats
     failures: NDArray[np.int64]
     all_fail: int
     kept_weights: NDArray[np.float32]
@@ -178,8 +182,8 @@ class _Sums:
             self.squares + other.squares,
             self.weight_powers + other.weight_powers,
             self.coefficient_powers + other.coefficient_powers,
-            self.outputs + other.outputs,
-            self.output_squares + other.output_squares,
+            self.coefficients + other.coefficients,
+            self.output_spread + other.output_spread,
             self.failures + other.failures,
             self.all_fail + other.all_fail,
             self.kept_weights,
@@ -215,7 +219,6 @@ class _Plan:
                 if len(held):
                     self.terms.append((held, np.ascontiguousarray(factors[held, :, r].T[..., None], self.dtype)))
         self.safe = all((6.5 * deviations[h] + means[h] - self.centre[h]).max() < 60 for h in range(H))
-        self.values: Any = None if case.values is None else np.ascontiguousarray(case.values.T, self.dtype)  # m×n
         self.mixing = case.mixing.astype(self.dtype)
         self.named = np.array(case.named_keys)
 
@@ -252,7 +255,6 @@ def _part(plan: _Plan, seed: np.random.SeedSequence, count: int, keep: int) -> _
     sums, squares = np.empty((H, n)), np.empty((H, n))
     named_weights = np.empty((H, len(named), count), plan.dtype)
     failed = np.empty((H, count), np.bool_)
-    mixed: Drawn | None = None
     for h, score in enumerate(plan.scores(generator, count)):
         if not plan.safe:
             score -= score.max(axis=0)
@@ -262,18 +264,16 @@ def _part(plan: _Plan, seed: np.random.SeedSequence, count: int, keep: int) -> _
         squares[h] = np.einsum("ic,ic->i", score, score)
         named_weights[h] = score[named]
         failed[h] = score[list(case.looks[h])].sum(axis=0) < 0.5
-        score *= plan.mixing[h]
-        mixed = score if mixed is None else np.add(mixed, score, out=mixed)
-    assert mixed is not None
-    outputs = mixed if plan.values is None else plan.values @ mixed
-    coefficients = mixed[named]
+    totals = case.mixing @ sums
+    means = totals / count if case.values is None else totals / count @ case.values
+    coefficients = np.tensordot(plan.mixing, named_weights, 1)
     return _Sums(
         weights=sums,
         squares=squares,
         weight_powers=_powers(named_weights),
         coefficient_powers=_powers(coefficients),
-        outputs=outputs.sum(axis=1).astype(np.float64),
-        output_squares=np.einsum("ic,ic->i", outputs, outputs).astype(np.float64),
+        coefficients=totals,
+        output_spread=count * means**2,
         failures=failed.sum(axis=1),
         all_fail=int(failed.all(axis=0).sum()),
         kept_weights=np.moveaxis(named_weights[..., :keep], -1, 0).astype(np.float32),
