@@ -11,7 +11,20 @@ import sys
 
 import typer
 
-from inkling.cli import ablate, check, classify, demonstrate, errors, evaluate, manage, sample, surprise, train, use
+from inkling.cli import (
+    ablate,
+    attention,
+    check,
+    classify,
+    demonstrate,
+    errors,
+    evaluate,
+    manage,
+    sample,
+    surprise,
+    train,
+    use,
+)
 from inkling.errors import InklingError
 
 INTERRUPTED = 130
@@ -29,6 +42,7 @@ app = typer.Typer(
       inkling sample runs/bigram-novel
       inkling train dan reviews.csv             train a classifier on texts with labels
       inkling errors runs/dan-reviews --on test.csv
+      inkling attention heads                   attention, exactly and simulated
 
     `inkling COMMAND --help` shows more.
     """,
@@ -49,6 +63,7 @@ app.command("surprise")(surprise.surprise)
 app.command("classify")(classify.classify)
 app.command("errors")(errors.errors)
 app.add_typer(ablate.app, name="ablate")
+app.add_typer(attention.app, name="attention")
 app.add_typer(manage.runs, name="runs")
 app.add_typer(manage.data, name="data")
 app.command("gradcheck")(check.gradcheck)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar, overload
+from typing import Protocol, TypeVar, overload, runtime_checkable
 
 import numpy as np
 import torch
@@ -156,6 +156,7 @@ class Look:
     log_probs: Tensor  # B×T×V, of the token that comes next
 
 
+@runtime_checkable
 class Attentive(Protocol):
     """A model with attention heads that can be looked into. A place sees itself and what stands before it."""
 
