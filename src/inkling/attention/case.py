@@ -153,17 +153,6 @@ class Case:
             tuple(tuple(place[key] for key in keys) for keys in self.looks),
         )
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "keys": self.keys,
-            "dimension": self.dimension,
-            "heads": self.heads,
-            "looks": [list(keys) for keys in self.looks],
-            "alpha": self.alpha.tolist() if np.ptp(self.alpha) else float(self.alpha[0]),
-            "noise": self.noise.tolist() if np.ptp(self.noise) else float(self.noise[0]),
-            "scaled": self.scaled,
-        }
-
 
 def orthonormal(keys: int, dimension: int | None = None) -> Floats:
     """n key means that are the first n unit vectors; which orthonormal ones they are changes no score."""

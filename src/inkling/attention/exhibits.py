@@ -15,6 +15,7 @@ from inkling.figures import Bars, Chart, Cloud, Exhibit, Line, Page, Prose, Seri
 
 SHOWN = 3000  # points of a cloud
 FEW_KEYS = 24
+TENTHS = 10
 ONE, TWO = "one head", "two heads"
 A_PART, B_PART = "part of v_a in the output", "part of v_b in the output"
 
@@ -32,7 +33,7 @@ def pictures(found: Experiment) -> tuple[Exhibit, ...]:
     if kind == "average":
         drawn.append(average_chart(found))
     if kind != "copy" and noisy:
-        drawn.append(cloud(found))
+        drawn += [cloud(found), part_bars(found)]
     if kind in ("average", "noise") and noisy:
         drawn.append(law_chart(found))
     if kind == "heads" and not found.setting.same and found.setting.noise:
@@ -112,7 +113,9 @@ def _swing(found: Experiment) -> str:
 
 def _setting_words(s: Setting, scale: float) -> str:
     means = f"random means with coherence {s.coherence:g}" if s.coherence else "orthonormal means"
-    noise = f"noise {s.noise:g} of key a along its own mean, α = {s.alpha:g} for every key in every direction"
+    kinds = [f"noise {s.noise:g} of key a along its own mean"] if s.noise else []
+    kinds += [f"α = {s.alpha:g} for every key in every direction"] if s.alpha else []
+    noise = " and ".join(kinds) or "no noise"
     scaled = f"; scores are divided by √d, so that β counts as {s.beta * scale:.3g}" if s.scaled else ""
     return f"{s.keys} keys, {means}, β = {s.beta:g}, {noise}{scaled}."
 
@@ -129,7 +132,12 @@ def weight_bars(found: Experiment) -> Bars:
     case = found.case
     named = list(case.named_keys)
     others = [key for key in range(case.keys) if key not in named]
-    shown = named + others[: max(0, FEW_KEYS - len(named))]
+    laws = [np.stack([law.score_means[others], law.score_deviations[others]]) for law in found.exact.heads]
+    alike = len(others) > 1 and all(float(np.ptp(law, axis=1).max()) < 1e-9 for law in laws)
+    shown = named + (others[:1] if alike else others[: max(0, FEW_KEYS - len(named))])
+    names = [found.key_name(key) for key in shown]
+    if alike:
+        names[-1] = f"each other ({len(others)})"
     series = []
     for h, law in enumerate(found.exact.heads):
         if h and case.heads_are_equal:
@@ -144,16 +152,13 @@ def weight_bars(found: Experiment) -> Bars:
                 [d.value + 4 * d.standard_error for d in drawn],
             )
         )
-    rest = (
-        f" The other {len(others) + len(named) - len(shown)} keys are like the last ones."
-        if len(shown) < case.keys
-        else ""
-    )
+    left = 0 if alike else case.keys - len(shown)
+    rest = f" {left} more keys are not shown." if left else ""
     return Bars(
         "Mean weights",
         "key",
         "mean weight (share of 1)",
-        tuple(found.key_name(key) for key in shown),
+        tuple(names),
         tuple(series),
         reading=f"The weight that each key gets on average; error bars: four standard errors of the simulation.{rest}",
     )
@@ -197,14 +202,17 @@ def average_chart(found: Experiment) -> Chart:
     )
 
 
+def _heads_name(found: Experiment) -> str:
+    return ONE if found.case.heads == 1 else "two heads, same query" if found.setting.same else TWO
+
+
 def cloud(found: Experiment) -> Cloud:
     named = found.simulated.named
     a, b = named.index(found.setting.a), named.index(found.setting.b)
     groups = []
     if found.alone is not None:
         groups.append(_spots(ONE, found.alone[1].kept_coefficients, 0, 1))
-    name = ONE if found.case.heads == 1 else "two heads, same query" if found.setting.same else TWO
-    groups.append(_spots(name, found.simulated.kept_coefficients, a, b))
+    groups.append(_spots(_heads_name(found), found.simulated.kept_coefficients, a, b))
     reading = "Each point is the output for one draw of the keys. "
     if found.setting.kind == "heads" and not found.setting.same:
         reading += "One head swings along the line from v_a to v_b; two heads stay at its middle, or fall to v_b/2."
@@ -219,6 +227,27 @@ def cloud(found: Experiment) -> Cloud:
         tuple(groups),
         reading=reading,
         marks=(("v_a", 1.0, 0.0), ("v_b", 0.0, 1.0), ("middle", 0.5, 0.5)),
+    )
+
+
+def part_bars(found: Experiment) -> Bars:
+    """How often v_a's part of the output falls into each tenth, of one head and of two."""
+    place = found.simulated.named.index(found.setting.a)
+    parts = {_heads_name(found): found.simulated.kept_coefficients[:, place]}
+    if found.alone is not None:
+        parts = {ONE: found.alone[1].kept_coefficients[:, 0]} | parts
+    edges = np.linspace(0, 1, TENTHS + 1)
+    edges[-1] = 1 + 1e-6  # rounding
+    series = tuple(
+        Series(name, (np.histogram(values, edges)[0] / len(values)).tolist()) for name, values in parts.items()
+    )
+    return Bars(
+        "How much of v_a arrives",
+        A_PART,
+        "share of draws",
+        tuple(f"{tenth / TENTHS:.1f}–{(tenth + 1) / TENTHS:.1f}" for tenth in range(TENTHS)),
+        series,
+        reading="High at both ends: the output swings. High in the middle: it holds still.",
     )
 
 

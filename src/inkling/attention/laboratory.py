@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -89,6 +89,12 @@ class Setting:
             return ((self.a,), (self.b,))
         return ((self.a, self.b),) * (2 if self.kind == "heads" else 1)
 
+    def to_json(self, case: Case) -> dict[str, Any]:
+        """Keys count from 1, as on the command line."""
+        found = asdict(self) | {"a": self.a + 1, "b": self.b + 1, "dimension": case.dimension}
+        del found["kind"]
+        return found
+
     def case(self, looks: Sequence[Sequence[int]] | None = None) -> Case:
         if self.kind != "copy":
             if self.keys == 1:
@@ -157,7 +163,7 @@ class Experiment:
         failure = self.figure(FAILURE.format(1))
         return {
             "kind": self.setting.kind,
-            "case": self.case.to_json() | {"beta": self.setting.beta, "same": self.setting.same},
+            "setting": self.setting.to_json(self.case),
             "failure_probability": failure.exact,
             "simulated": failure.simulated,
             "standard_error": failure.standard_error,
