@@ -33,7 +33,7 @@ def test_the_demo_measures_four_models_and_writes_two_pages(tmp_path: Path, caps
     assert main(["demo", "--out", str(out), "--json"]) == 0
     captured = capsys.readouterr()
     found = json.loads(captured.out)
-    assert re.findall(r"^\d/\d", captured.err, re.MULTILINE) == ["1/4", "2/4", "3/4", "4/4"]
+    assert re.findall(r"^\d/\d", captured.err, re.MULTILINE) == ["1/5", "2/5", "3/5", "4/5", "5/5"]
     assert found["real"] is False
     models = {row["model"]: row for row in found["rows"]}
     assert {"word-bigram", "word-counts", "character-gru", "character 6-gram", "uniform bytes"} <= set(models)

@@ -5,6 +5,8 @@ known: no model can need fewer bits than the grammar that wrote it), or with `re
 
 Reviews → a classifier → how many it reads rightly, of those held back → its most confident mistakes, with reasons. The
 reviews are generated too (and then it is known how many can be read rightly at all), or with `real` those of IMDB.
+
+Attention → one experiment of the laboratory: two heads, one uncertain key, what is exact and what samples say.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
+from inkling.attention.exhibits import failure_chart, part_bars, sentences
+from inkling.attention.laboratory import Setting, experiment
 from inkling.errors import InklingError
 from inkling.explain.errors import ErrorReport
 from inkling.figures import Cell, Column, Exhibit, Page, Prose, Table
@@ -95,12 +99,12 @@ def demonstrate(
     say(f"Text: {what}.")
 
     vocabulary = 4096 if real_text else 512
-    say("1/4  A neural word bigram model, trained exactly on all pair counts at once …")
+    say("1/5  A neural word bigram model, trained exactly on all pair counts at once …")
     words = BigramRecipe(files=files, vocabulary=vocabulary, minutes=BIGRAM_MINUTES, seed=seed)
     _watch(train_bigram(words, folder / "word-bigram", say), on_progress)
-    say("2/4  A Kneser-Ney bigram over the same words: counting, the honest baseline …")
+    say("2/5  A Kneser-Ney bigram over the same words: counting, the honest baseline …")
     train_ngram(NGramRecipe(files=files, vocabulary=vocabulary), folder / "word-counts", say)
-    say("3/4  A recurrent model, character by character …")
+    say("3/5  A recurrent model, character by character …")
     characters = GRURecipe(files=files, minutes=GRU_MINUTES, seed=seed)
     _watch(train_gru(characters, folder / "character-gru", say), on_progress)
 
@@ -109,8 +113,10 @@ def demonstrate(
     matrix = evaluate_runs(EvaluationRecipe(names, (str(test_file),), seed=seed))
     runs = tuple(Run.open(name) for name in names)
 
-    say("4/4  A classifier, which says why …")
+    say("4/5  A classifier, which says why …")
     reading = read_reviews(folder, real, say, on_progress, seed)
+    say("5/5  Attention, exactly and simulated …")
+    heads = experiment(Setting("heads", noise=0.5, seed=seed))
     exhibits: list[Exhibit] = [
         Prose(
             f"Three language models, trained on {what}, and a classifier, trained on {reading.what}; all measured on "
@@ -122,6 +128,9 @@ def demonstrate(
         *_samples(runs[2], "character model", 300, seed),
         reading_table(reading),
         mistake_table(reading.errors),
+        Prose("\n\n".join(sentences(heads)), "Attention: two heads, and a key that cannot be trusted"),
+        part_bars(heads),
+        failure_chart(heads),
         Prose(_next_commands(folder, reading), f"Next: try the runs in {folder}, or train on text of your own", True),
     ]
     return Demonstration(Page("Inkling at work", tuple(exhibits)), matrix, runs, real_text, reading)
@@ -141,6 +150,7 @@ def _next_commands(folder: Path, reading: Reading) -> str:
             f"inkling surprise {gru} {folder / 'test.txt'} --html surprise.html",
             f'echo "The plot was not bad, and the music was superb." | inkling classify {dan} - --why',
             f"inkling errors {dan} --on {reading.test_file} --html mistakes.html",
+            "inkling attention heads --html heads.html",
             "inkling train gru YOUR.txt --minutes 2",
             "inkling train dan YOUR.csv",
         )
