@@ -8,13 +8,15 @@
     failure of a head           P(the weight on what it looks at < ½): Φ where the others are certain, else log_sum.py
 
 The output of several heads: means add up. Variances do too where heads are independent (no key's noise seen by two of
-them) or equal; for others there is no one-dimensional form, and the figure is left to simulation (NaN here).
+them) or equal; where they share noise, covariances come from two_heads.py, for the keys that somebody looks at.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from statistics import NormalDist
 from typing import Any
 
@@ -25,6 +27,7 @@ from inkling.attention.case import Case
 from inkling.attention.head import softmax
 from inkling.attention.log_sum import share_below
 from inkling.attention.quadrature import weight_moments
+from inkling.attention.two_heads import weight_products
 
 QUANTILES = (0.05, 0.5, 0.95)
 HALF = 0.5
@@ -88,7 +91,7 @@ class Exact:
     case: Case
     heads: tuple[HeadLaw, ...]
     mean_coefficients: Floats  # n: what each value is multiplied by in the output, on average
-    coefficient_variances: Floats  # n; NaN where heads are neither independent nor equal
+    coefficient_variances: Floats  # n; NaN where heads share noise and nobody looks at the key
     mean_output: Floats  # m
 
     def to_json(self) -> dict[str, Any]:
@@ -119,9 +122,22 @@ def exact(case: Case) -> Exact:
     elif case.heads_are_independent:
         variances = mixing**2 @ np.stack([law.weight_variances for law in laws])
     else:
-        variances = np.full(case.keys, math.nan)
+        variances = _correlated(case, laws)
     output = means if case.values is None else means @ case.values
     return Exact(case, laws, means, variances, output)
+
+
+def _correlated(case: Case, laws: Sequence[HeadLaw]) -> Floats:
+    """Variances of the coefficients where heads share noise: of the keys that are looked at, NaN for the others."""
+    keys, mixing = list(case.named_keys), case.mixing
+    found = np.full(case.keys, math.nan)
+    found[keys] = mixing**2 @ np.stack([law.weight_variances[keys] for law in laws])
+    for g, h in combinations(range(case.heads), 2):
+        pair = [g, h]
+        products = weight_products(case.score_means[pair], case.score_covariances[:, pair][:, :, pair], keys)
+        covariances = products - laws[g].mean_weights[keys] * laws[h].mean_weights[keys]
+        found[keys] += 2 * mixing[g] * mixing[h] * covariances
+    return found
 
 
 def _head(case: Case, h: int) -> HeadLaw:

@@ -14,7 +14,7 @@ weight is never steeper than Gumbel's own density. Functions of x are smooth on 
 width with 20 Gauss points lose nothing, at β = 10⁴ either. Keys of equal mean and deviation are one factor with a
 power.
 
-Left out: weights of two heads whose noise is correlated (a two-dimensional integral); simulation serves there.
+Left out: weights of two heads that share noise (two_heads.py).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def weight_moments(means: Floats, deviations: Floats, products: bool = False) ->
     )
     member = member.reshape(-1)
     m, s = groups[:, 0], groups[:, 1]
-    nodes, weights = gauss_nodes(_zones(m, s, counts))
+    nodes, weights = gauss_nodes(zones(m, s, counts))
     K = len(m)
     first, second = np.zeros(K), np.zeros(K)
     pair = np.zeros((K, K))  # E[αᵢαₖ] of different keys, of groups i and k
@@ -110,12 +110,12 @@ def _gumbel_rule() -> tuple[Floats, Floats]:
     return g, STEP * np.exp(-g - np.exp(-g))
 
 
-def _zones(m: Floats, s: Floats, counts: NDArray[np.int64]) -> list[tuple[float, float, float]]:
+def zones(m: Floats, s: Floats, counts: NDArray[np.int64]) -> list[tuple[float, float, float]]:
     """Where something happens, and how wide a panel may be there. Left of the highest score's reach all is zero."""
     reach = NORMAL_REACH * s
     low = float((m - reach).max()) - LEFT
     high = float((m + reach + np.log(counts)).max()) + RIGHT
-    zones = [(low, high, math.inf)]
+    found = [(low, high, math.inf)]
     for mean, deviation, count in zip(m, s, counts, strict=True):
         if deviation <= 1:
             start, stop, width = mean - LEFT - NORMAL_REACH * deviation, mean + math.log(count) + RIGHT, UNIT_PANEL
@@ -125,8 +125,8 @@ def _zones(m: Floats, s: Floats, counts: NDArray[np.int64]) -> list[tuple[float,
             if count > 1:  # the highest of many is sharper than each
                 width = max(UNIT_PANEL, width / math.sqrt(2 * math.log(count) + 1))
         if stop > low:
-            zones.append((max(start, low), min(stop, high), width))
-    return zones
+            found.append((max(start, low), min(stop, high), width))
+    return found
 
 
 @cache
