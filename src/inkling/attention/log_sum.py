@@ -2,7 +2,7 @@
 
 A set S of keys has less than the share p of the weight just when its log-sum lies below that of the rest R:
 
-    Σ_{i∈S} αᵢ ≤ p   ⟺   L_S − L_R ≤ ln(p/(1−p))         L = ln Σ e^{s}
+    Σ_{i∈S} αᵢ < p   ⟺   L_S − L_R < ln(p/(1−p))         L = ln Σ e^{s}
 
 One normal score against certain ones gives Φ. In general the law of L has no formula, but its density is found by
 adding scores one by one. Of two parts, either may be the smaller; with r the smaller, the larger is u = x + ln(1 −
@@ -10,154 +10,161 @@ e^{r−x}):
 
     f_{1+2}(x) = ∫_{−∞}^{x−ln 2} [f₁(r) f₂(u) + f₂(r) f₁(u)] / (1 − e^{r−x}) dr
 
-Taking r from the smaller part keeps everything smooth, and 25 below x the larger part is x itself: what is left of the
+Taking r from the smaller part keeps everything smooth, and 30 below x the larger part is x itself: what is left of the
 integral is a distribution function. Equal scores are added by doubling, so that n of them cost log₂ n additions.
-Densities stand on 385 even points and are read between them by polynomials through eight. Good to about 1e-10.
+
+A density is kept as polynomials on panels, which are halved until the polynomial is right to 1e-13 of the whole
+probability. Where an almost certain score meets an uncertain one the sum has a thin spike beside a broad hill, and no
+even grid could hold both. Integrals run over panels that end wherever a panel of either part ends. Good to about 1e-10.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
 from inkling.attention.arrays import Floats
-from inkling.attention.quadrature import UNIT_PANEL, gauss_nodes, normal_distribution
+from inkling.attention.quadrature import normal_distribution
 
-POINTS = 385
-COARSE = 65
-GAUSS = 10  # points a panel
+POINTS = 16  # of a panel, and coefficients of its polynomial
 REACH = 9.0  # deviations of a normal score that are kept: beyond are 1e-19
-FAR = 25.0  # e^-25 is nothing beside 1
-NEGLIGIBLE = 1e-17  # of a density, beside its highest value
-STENCIL = np.arange(-3, 5)  # the eight points around a place
-_THROUGH = np.linalg.inv(np.vander(STENCIL.astype(np.float64), increasing=True))  # from values to coefficients
-CERTAIN = -1e300  # the log-sum of no scores at all
+PANELS = 8  # of a normal score, and to begin with of a sum
+UNIT = 1.5  # the width of a panel on which ln(e^x + e^y) is as good as a polynomial
+FAR = 30.0  # e^-30 is nothing beside 1
+NOTHING = 42.0  # and a hundred thousand times e^-42 is nothing either
+RIGHT = 1e-13  # error of a panel, in probability
+SEEN = 1e-18  # probability below which the ends are cut off
+MOST_HALVINGS = 50
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(POINTS)
+_TO_SERIES = np.linalg.inv(np.polynomial.legendre.legvander(_NODES, POINTS - 1))  # values at nodes → Legendre series
+_TO_POWERS = np.stack(  # Legendre series → powers
+    [np.pad(np.polynomial.legendre.leg2poly(row), (0, POINTS - 1 - k)) for k, row in enumerate(np.eye(POINTS))], axis=1
+)
+
+
+@dataclass(frozen=True)
+class Normal:
+    """One score. Its panels only say where it happens; values are those of the formulas."""
+
+    mean: float
+    deviation: float
+
+    @cached_property
+    def edges(self) -> Floats:
+        return np.asarray(self.mean + self.deviation * np.linspace(-REACH, REACH, PANELS + 1))
+
+    def density_at(self, x: Floats) -> Floats:
+        z = (x - self.mean) / self.deviation
+        return np.asarray(np.exp(-0.5 * z**2) / (math.sqrt(2 * math.pi) * self.deviation))
+
+    def below(self, x: Floats) -> Floats:
+        return normal_distribution((x - self.mean) / self.deviation)
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """A density as a polynomial on each panel; `powers[k]` multiplies tᵏ, t from −1 to 1."""
+
+    edges: Floats  # panels + 1
+    powers: Floats  # POINTS×panels
+
+    @cached_property
+    def _integrals(self) -> Floats:
+        """Powers of the distribution function on each panel (one more than of the density)."""
+        half = np.diff(self.edges) / 2
+        found = np.concatenate([np.zeros((1, len(half))), self.powers * half / np.arange(1, POINTS + 1)[:, None]])
+        signs = (-1.0) ** np.arange(POINTS + 1)
+        mass = found.sum(axis=0) - signs @ found
+        found[0] = np.append(0.0, np.cumsum(mass)[:-1]) - signs @ found
+        return found
+
+    def density_at(self, x: Floats) -> Floats:
+        found = self._read(self.powers, x)
+        found[(x < self.edges[0]) | (x > self.edges[-1])] = 0.0
+        return found
+
+    def below(self, x: Floats) -> Floats:
+        return np.clip(self._read(self._integrals, np.clip(x, self.edges[0], self.edges[-1])), 0.0, 1.0)
+
+    def _read(self, powers: Floats, x: Floats) -> Floats:
+        panel = np.clip(np.searchsorted(self.edges, x, side="right") - 1, 0, len(self.edges) - 2)
+        t = 2 * (np.clip(x, self.edges[0], self.edges[-1]) - self.edges[panel]) / np.diff(self.edges)[panel] - 1
+        found = powers[-1][panel]
+        for power in powers[-2::-1]:
+            found *= t
+            found += power[panel]
+        return np.asarray(found)
+
+
+Law = Normal | Pieces
 
 
 @dataclass(frozen=True)
 class LogSum:
-    """L = ln(e^certain + e^X): `certain` from scores without noise, X with a density on even points (or no X)."""
+    """L = ln(e^certain + e^X): `certain` from scores without noise (−∞: there are none), X from the others."""
 
-    certain: float = CERTAIN
-    low: float = 0.0
-    step: float = 0.0
-    density: Floats = field(default_factory=lambda: np.zeros(0))
-
-    @property
-    def is_certain(self) -> bool:
-        return not len(self.density)
-
-    @property
-    def high(self) -> float:
-        return self.low + self.step * (len(self.density) - 1)
-
-    @property
-    def width(self) -> float:
-        """About one deviation."""
-        return (self.high - self.low) / (2 * REACH)
-
-    @cached_property
-    def cumulated(self) -> Floats:
-        """The distribution function of X at the points."""
-        cells = (1 / np.arange(1, 9)) @ self._density_pieces  # ∫₀¹ of each polynomial
-        return np.append(0.0, np.cumsum(cells * self.step))
-
-    @cached_property
-    def _density_pieces(self) -> Floats:
-        return _polynomials(np.pad(self.density, (3, 3)))
-
-    @cached_property
-    def _cumulated_pieces(self) -> Floats:
-        return _polynomials(np.pad(self.cumulated, (3, 3), mode="edge"))
-
-    def density_at(self, x: Floats) -> Floats:
-        return self._read(self._density_pieces, x, 0.0)
-
-    def below(self, x: Floats) -> Floats:
-        """P(X ≤ x)."""
-        return np.clip(self._read(self._cumulated_pieces, x, float(self.cumulated[-1])), 0.0, 1.0)
-
-    def distribution(self, x: Floats) -> Floats:
-        """P(L ≤ x)."""
-        x = np.asarray(x, dtype=np.float64)
-        above = x > self.certain if self.certain > CERTAIN else np.ones(x.shape, np.bool_)
-        if self.is_certain:
-            return np.asarray(x >= self.certain, dtype=np.float64)
-        gap = np.where(above, self.certain - x, -1.0)
-        return np.where(above, self.below(x + np.log1p(-np.exp(np.maximum(gap, -800.0)))), 0.0)
-
-    def expect(self, function: Callable[[Floats], Floats], turning: float, scale: float) -> float:
-        """E[function(L)], where the function is smooth but for a turn of width `scale` at L = `turning`."""
-        if self.is_certain:
-            return float(function(np.array([self.certain]))[0])
-        zones = [(self.low, self.high, self.width / 2)]
-        places = [(self.certain, 1.0)] if self.certain > CERTAIN else []
-        if turning > self.certain:  # where X makes L turn
-            gap = max(self.certain - turning, -800.0)
-            places.append((turning + math.log1p(-math.exp(gap)) if gap < 0 else turning, max(scale, 1e-9)))
-        narrowest = min([self.width / 4, *(width / 2 for _, width in places)])
-        for centre, width in places:
-            start, stop = max(self.low, centre - FAR * width), min(self.high, centre + FAR * width)
-            if start < stop:
-                zones.append((start, stop, min(width, self.width / 2)))
-        x, weights = gauss_nodes(zones, narrowest)
-        return float((self.density_at(x) * function(np.logaddexp(self.certain, x))) @ weights)
-
-    def _read(self, pieces: Floats, x: Floats, after: float) -> Floats:
-        """The polynomial of each cell at `x`; 0 before the first point, `after` beyond the last."""
-        cells = pieces.shape[1]
-        place = (x - self.low) * (1 / self.step)
-        cell = np.clip(place, 0, cells - 1).astype(np.int64)
-        offset = place - cell
-        found = pieces[-1][cell]
-        for power in pieces[-2::-1]:
-            found *= offset
-            found += power[cell]
-        found[place < 0] = 0.0
-        found[place > cells] = after
-        return np.asarray(found)
+    certain: float = -math.inf
+    noisy: Law | None = None
 
 
 def log_sum(means: Floats, deviations: Floats) -> LogSum:
     """The law for independent scores N(means, deviations²)."""
     sure = deviations == 0
-    top = float(means[sure].max(initial=CERTAIN))
-    certain = top + math.log(np.exp(means[sure] - top).sum()) if sure.any() else CERTAIN
+    certain = -math.inf
+    if sure.any():
+        top = float(means[sure].max())
+        certain = top + math.log(np.exp(means[sure] - top).sum())
     pairs, counts = np.unique(np.stack([means[~sure], deviations[~sure]], 1), axis=0, return_counts=True)
-    if not len(pairs):
+    parts = [_repeated(Normal(float(m), float(s)), int(count)) for (m, s), count in zip(pairs, counts, strict=True)]
+    if not parts:
         return LogSum(certain)
-    parts = [_repeated(_normal(float(m), float(s)), int(count)) for (m, s), count in zip(pairs, counts, strict=True)]
-    whole = reduce(_sum, sorted(parts, key=lambda part: part.high))
-    return LogSum(certain, whole.low, whole.step, whole.density)
+    # The highest first, so that what is nothing beside it is seen to be nothing.
+    return LogSum(certain, reduce(_sum, sorted(parts, key=lambda part: -float(part.edges[-1]))))
 
 
 def probability_below(first: LogSum, second: LogSum, shift: float = 0.0) -> float:
-    """P(first − second ≤ shift)."""
-    if first.is_certain and second.is_certain:
-        return float(first.certain - second.certain <= shift)
-    if first.is_certain:
-        return 1.0 - float(second.distribution(np.array([first.certain - shift]))[0])
-    if second.is_certain:
-        return float(first.distribution(np.array([second.certain + shift]))[0])
-    middle = (first.low + first.high) / 2 - shift
-    turn = float(np.logaddexp(first.certain + 0.0, (first.low + first.high) / 2)) - shift
-    return second.expect(lambda x: first.distribution(x + shift), max(middle, turn), min(first.width, 1.0))
+    """P(first − second < shift)."""
+    # Certain parts go to the side where they are positive: e^X + e^c < e^(Y+shift), or e^X < e^(Y+shift) + e^c.
+    other = second.certain + shift
+    if first.certain >= other:
+        certain = float(_less(np.array(first.certain), other)) if first.certain > other else -math.inf
+        return _probability(first.noisy, second.noisy, certain, shift)
+    certain = float(_less(np.array(other), first.certain)) - shift
+    return 1.0 - _probability(second.noisy, first.noisy, certain, -shift)
 
 
-def _normal(mean: float, deviation: float) -> LogSum:
-    z = np.linspace(-REACH, REACH, POINTS)
-    density = np.exp(-0.5 * z**2) / (math.sqrt(2 * math.pi) * deviation)
-    return LogSum(CERTAIN, mean - REACH * deviation, 2 * REACH * deviation / (POINTS - 1), density)
+def _probability(larger: Law | None, smaller: Law | None, certain: float, shift: float) -> float:
+    """P(e^larger + e^certain < e^(smaller+shift)); where there is no noise at all, whether it is so."""
+    if smaller is None:
+        return 0.0
+    if larger is None:
+        return 1.0 - float(smaller.below(np.array([certain - shift]))[0]) if certain > -math.inf else 1.0
+    low, high = float(larger.edges[0]), float(larger.edges[-1])
+    ends = [larger.edges, smaller.edges + shift]
+    if certain > -math.inf:
+        ends[1] = _less(ends[1], certain)
+        ends.append(certain + np.arange(-FAR, FAR + UNIT, UNIT))
+    edges = np.unique(np.clip(np.concatenate(ends), low, high))
+    half = np.diff(edges) / 2
+    x = (edges[:-1] + half)[:, None] + half[:, None] * _NODES
+    value = larger.density_at(x) * (1.0 - smaller.below(np.logaddexp(x, certain) - shift))
+    return min(1.0, max(0.0, float((value @ _WEIGHTS) @ half)))
 
 
-def _repeated(part: LogSum, count: int) -> LogSum:
+def _less(x: Floats, y: Floats | float) -> Floats:
+    """ln(e^x − e^y), −∞ where there is nothing left."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(x + np.log(-np.expm1(np.minimum(y - x, 0.0))))
+
+
+def _repeated(part: Law, count: int) -> Law:
     """The sum of `count` independent copies, by doubling."""
-    found: LogSum | None = None
+    found: Law | None = None
     while True:
         if count & 1:
             found = part if found is None else _sum(found, part)
@@ -168,56 +175,79 @@ def _repeated(part: LogSum, count: int) -> LogSum:
         part = _sum(part, part)
 
 
-def _sum(first: LogSum, second: LogSum) -> LogSum:
-    low = max(first.low, second.low)
-    high = float(np.logaddexp(first.high, second.high))
-    for points in (COARSE, COARSE, POINTS):  # looked at coarsely first, to see where it is
-        x = np.linspace(low, high, points)
-        density = _density_of_sum(first, second, x)
-        if points == COARSE:
-            seen = np.flatnonzero(density > NEGLIGIBLE * density.max())
-            low, high = float(x[max(0, seen[0] - 1)]), float(x[min(points - 1, seen[-1] + 1)])
-    return LogSum(CERTAIN, low, float(x[1] - x[0]), density)
+def _sum(first: Law, second: Law) -> Law:
+    for one, other in ((first, second), (second, first)):
+        if one.edges[-1] < other.edges[0] - NOTHING:
+            return other
+    low, high = (float(np.logaddexp(first.edges[end], second.edges[end])) for end in (0, -1))
+    ends = [np.linspace(low, high, PANELS + 1), *(part.edges[[0, -1]] for part in (first, second))]
+    edges = np.unique(np.clip(np.concatenate(ends), low, high))
+    left, right = edges[:-1], edges[1:]
+    finest = min(float(np.diff(part.edges).min()) for part in (first, second)) / 8
+    # A density is no better known than x is, in units of its own width.
+    allowed = RIGHT + 8 * np.finfo(np.float64).eps * max(abs(low), abs(high)) / finest
+    kept: list[tuple[Floats, Floats, Floats]] = []  # left ends, right ends, Legendre series
+    for halvings in range(MOST_HALVINGS):
+        half = (right - left) / 2
+        x = (left + half)[:, None] + half[:, None] * _NODES
+        series = _density_of_sum(first, second, x.reshape(-1)).reshape(x.shape) @ _TO_SERIES.T
+        right_enough = np.abs(series[:, -3:]).sum(axis=1) * half < allowed
+        right_enough &= ~(_coarse(first, left, right) | _coarse(second, left, right))
+        middle = left + half
+        right_enough |= (half < finest) | (middle <= left) | (middle >= right) | (halvings == MOST_HALVINGS - 1)
+        kept.append((left[right_enough], right[right_enough], series[right_enough]))
+        left, right, middle = left[~right_enough], right[~right_enough], middle[~right_enough]
+        if not len(left):
+            break
+        left, right = np.concatenate([left, middle]), np.concatenate([middle, right])
+    left, right, series = (np.concatenate(each) for each in zip(*kept, strict=True))
+    order = np.argsort(left)
+    left, right, series = left[order], right[order], series[order]
+    mass = series[:, 0] * (right - left)
+    inside = np.flatnonzero((np.cumsum(mass) > SEEN) & (np.cumsum(mass[::-1])[::-1] > SEEN))
+    span = slice(int(inside[0]), int(inside[-1]) + 1)
+    return Pieces(np.append(left[span], right[span][-1]), np.ascontiguousarray(_TO_POWERS @ series[span].T))
 
 
-def _density_of_sum(first: LogSum, second: LogSum, x: Floats) -> Floats:
+def _coarse(part: Law, left: Floats, right: Floats) -> NDArray[np.bool_]:
+    """Whether a panel is much wider than one of this part's that it covers, and so may have missed a spike."""
+    widths = np.diff(part.edges)
+    starts = np.clip(np.searchsorted(part.edges, left, side="right") - 1, 0, len(widths) - 1)
+    stops = np.clip(np.searchsorted(part.edges, right, side="left"), 1, len(widths))
+    narrowest = np.array([widths[i:j].min(initial=math.inf) for i, j in zip(starts, stops, strict=True)])
+    apart = (right <= part.edges[0]) | (left >= part.edges[-1])
+    return np.asarray(~apart & (right - left > 4 * narrowest))
+
+
+def _density_of_sum(first: Law, second: Law, x: Floats) -> Floats:
     found = np.zeros(len(x))
+    unit = np.append(np.arange(-FAR, -math.log(2), UNIT), -math.log(2))
     for small, large in ((first, second), (second, first)):
-        start = np.maximum(x - FAR, small.low)  # of r
-        stop = np.minimum(x - math.log(2), small.high)
-        length = np.maximum(stop - start, 0.0)
-        panel = UNIT_PANEL * min(1.0, small.width, large.width)
-        pieces = max(1, math.ceil(float(length.max()) / panel))
-        points, weights = gauss_nodes([(0.0, 1.0, 1 / pieces)], 0.0, GAUSS)
-        for part in range(0, len(points), 500):
-            r = start[:, None] + length[:, None] * points[part : part + 500]
-            share = np.exp(np.minimum(r - x[:, None], -math.log(2)))
-            value = small.density_at(r) * large.density_at(x[:, None] + np.log1p(-share)) / (1 - share)
-            found += (value @ weights[part : part + 500]) * length
-        found += small.below(np.minimum(x - FAR, x - math.log(2))) * large.density_at(x)
+        start = np.maximum(x - FAR, small.edges[0])[:, None]  # of r
+        stop = np.maximum(np.minimum(x - math.log(2), small.edges[-1])[:, None], start)
+        ends = [
+            np.broadcast_to(small.edges, (len(x), len(small.edges))),
+            _less(x[:, None], large.edges),  # where u crosses an edge of the larger part
+            x[:, None] + unit,
+        ]
+        edges = np.sort(np.clip(np.concatenate(ends, axis=1), start, stop), axis=1)
+        length = np.diff(edges, axis=1)
+        row, column = np.nonzero(length > 0)
+        half = length[row, column] / 2
+        at = x[row, None]
+        r = (edges[row, column] + half)[:, None] + half[:, None] * _NODES
+        share = np.exp(np.minimum(r - at, -math.log(2)))
+        value = small.density_at(r) * large.density_at(at + np.log1p(-share)) / (1 - share)
+        found += np.bincount(row, (value @ _WEIGHTS) * half, minlength=len(x))
+        found += small.below(x - FAR) * large.density_at(x)
     return found
 
 
-def _polynomials(padded: Floats) -> Floats:
-    """For each cell the coefficients (8×cells, lowest power first) of the polynomial through the eight points around.
-
-    `padded` has three points more on each side than there are.
-    """
-    windows = np.lib.stride_tricks.sliding_window_view(padded, len(STENCIL))
-    return np.ascontiguousarray((windows @ _THROUGH.T).T)
-
-
 def share_below(means: Floats, deviations: Floats, chosen: NDArray[np.int64], share: float) -> float:
-    """P(Σ_{i∈chosen} αᵢ ≤ share) for independent normal scores; the failure of a head is this at ½."""
+    """P(Σ_{i∈chosen} αᵢ < share) for independent normal scores; the failure of a head is this at ½."""
     rest = np.ones(len(means), np.bool_)
     rest[chosen] = False
-    if not rest.any():
-        return float(share >= 1)
-    if not 0 < share < 1:
+    if not 0 < share < 1 or not rest.any():
         return float(share >= 1)
     shift = math.log(share / (1 - share))
-    others = (means[rest], deviations[rest])
-    if len(chosen) == 1 and deviations[chosen[0]] > 0:
-        m, s = float(means[chosen[0]]), float(deviations[chosen[0]])
-        return log_sum(*others).expect(lambda x: normal_distribution((x + shift - m) / s), m - shift, s)
-    return probability_below(log_sum(means[chosen], deviations[chosen]), log_sum(*others), shift)
+    return probability_below(log_sum(means[chosen], deviations[chosen]), log_sum(means[rest], deviations[rest]), shift)
