@@ -21,10 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from inkling.attention.arrays import Floats, real_array
+from inkling.attention.arrays import Floats, real_array, real_number
 from inkling.errors import UsageError
 
 LARGEST = 1e8  # of any number in a case: beyond, differences of scores have no digits left
+LARGEST_SCORE = 1e10
 MOST_KEYS = 100_000
 MOST_NUMBERS = 50_000_000  # in the matrix of key means
 TOLERANCE = 1e-9  # of symmetry and of eigenvalues, relative
@@ -76,6 +77,12 @@ class Case:
         found = {"means": means, "queries": queries, "values": values, "alpha": alpha, "noise": noise}
         for name, value in {**found, "combination": combination, "extra": extra, "looks": looks}.items():
             object.__setattr__(self, name, value)
+        highest = float((np.abs(self.score_means) + 10 * self.score_deviations).max())
+        if highest > LARGEST_SCORE:
+            raise UsageError(
+                f"Scores reach {highest:.1e}, and beyond {LARGEST_SCORE:g} their differences have no digits left; give "
+                "a smaller β, smaller keys or less noise."
+            )
 
     @property
     def keys(self) -> int:
@@ -173,7 +180,7 @@ def coherent(keys: int, dimension: int, coherence: float, generator: np.random.G
     towards a common direction (when more is), until the largest cosine is the one asked for.
     """
     _sizes(keys, dimension)
-    if not 0 <= coherence < 1:
+    if not 0 <= real_number(coherence, "The coherence") < 1:
         raise UsageError(f"The coherence is {coherence}; give a number from 0 up to, but not including, 1.")
     if keys == 1:
         return _unit(generator.normal(size=(1, dimension)))
@@ -215,8 +222,12 @@ def build(
     values: Floats | None = None,
 ) -> Case:
     """Heads with queries q_h = β Σ μ_i over the keys that head h looks at; `noise` is of the first key looked at."""
-    if not math.isfinite(beta) or abs(beta) > LARGEST:
-        raise UsageError(f"β is {beta}; give a number whose size is at most {LARGEST:g}.")
+    if abs(real_number(beta, "β")) > LARGEST:
+        raise UsageError(f"β is {beta:g}; give a number whose size is at most {LARGEST:g}.")
+    for name, variance in (("alpha", alpha), ("noise", noise)):
+        real_number(variance, f"The variance {name}", least=0)
+    if not len(looks):
+        raise UsageError("There are 0 heads; name the keys that at least one head looks at.")
     if dimension is None:
         _sizes(keys, 1)
         dimension = keys
@@ -245,6 +256,8 @@ def check_keys(chosen: Sequence[int], keys: int) -> None:
     if not len(chosen):
         raise UsageError("A head is told to look at no key; name at least one.")
     for key in chosen:
+        if not _whole(key):
+            raise UsageError(f"Key {key!r} is named, which is not a whole number; give numbers from 1 to {keys}.")
         if not 0 <= key < keys:
             raise UsageError(f"Key {key + 1} is named and there are {keys}; give numbers from 1 to {keys}.")
     if len(set(chosen)) < len(chosen):
@@ -253,13 +266,19 @@ def check_keys(chosen: Sequence[int], keys: int) -> None:
 
 
 def _sizes(keys: int, dimension: int) -> None:
-    if not 1 <= keys <= MOST_KEYS:
-        raise UsageError(f"The number of keys is {keys}; give a whole number from 1 to {MOST_KEYS:,}.")
-    if dimension < 1 or keys * dimension > MOST_NUMBERS:
+    if not _whole(keys) or not 1 <= keys <= MOST_KEYS:
+        raise UsageError(f"The number of keys is {keys!r}; give a whole number from 1 to {MOST_KEYS:,}.")
+    if not _whole(dimension) or dimension < 1:
+        raise UsageError(f"The number of dimensions is {dimension!r}; give a whole number of at least 1.")
+    if keys * dimension > MOST_NUMBERS:
         raise UsageError(
-            f"The number of dimensions is {dimension} for {keys} keys; give a whole number from 1 to "
-            f"{MOST_NUMBERS // keys:,}."
+            f"{keys} keys of {dimension} dimensions are {keys * dimension:,} numbers, and {MOST_NUMBERS:,} is the "
+            "most; give fewer keys or fewer dimensions."
         )
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _numbers(value: Any, what: str, dimensions: int = 2) -> Floats:

@@ -40,8 +40,11 @@ class LogitNormal:
     mean: float
     deviation: float
 
+    def logit_quantile(self, p: float) -> float:
+        return self.mean + self.deviation * NormalDist().inv_cdf(p)
+
     def quantile(self, p: float) -> float:
-        return logistic(self.mean + self.deviation * NormalDist().inv_cdf(p))
+        return logistic(self.logit_quantile(p))
 
     def below(self, share: float) -> float:
         """P(σ(Z) ≤ share)."""
@@ -167,7 +170,9 @@ def _head(case: Case, h: int) -> HeadLaw:
 
 def margin_bound(keys: int, margin: float, wanted: int = 1) -> float:
     """The least weight on k wanted keys whose scores lie above all others by `margin`: k/(k + (n−k) e^{−m})."""
-    return wanted / (wanted + (keys - wanted) * math.exp(-min(max(margin, -700.0), 700.0)))
+    if margin < -700:  # e^700 is as large as numbers get, and 0 is a bound too
+        return 0.0 if wanted < keys else 1.0
+    return wanted / (wanted + (keys - wanted) * math.exp(-min(margin, 700.0)))
 
 
 def logistic(x: float) -> float:
@@ -175,8 +180,11 @@ def logistic(x: float) -> float:
 
 
 def failure_formula(keys: int, beta: float, noise: float) -> float:
-    """E7, α vanishing: P(γβ < ln(n−1)) with γ ~ N(1, noise), which is Φ((ln(n−1)/β − 1)/√noise)."""
-    threshold = math.log(keys - 1) / beta if keys > 1 else -math.inf
-    if not noise:
-        return float(threshold > 1)
-    return NormalDist(1.0, math.sqrt(noise)).cdf(threshold)
+    """E7, α vanishing: P(γβ < ln(n−1)) with γ ~ N(1, noise), which is Φ((ln(n−1)/β − 1)/√noise) where β > 0."""
+    if keys == 1:
+        return 0.0
+    needed = math.log(keys - 1)
+    if not noise or not beta:
+        return float(beta < needed)
+    below = NormalDist(1.0, math.sqrt(noise)).cdf(needed / beta)
+    return below if beta > 0 else 1 - below

@@ -101,6 +101,8 @@ class Setting:
                 raise UsageError("There is 1 key, but a and b are two; give at least 2 keys.")
             if self.a == self.b:
                 raise UsageError(f"a and b are both key {self.a + 1}; give two different keys.")
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
+            raise UsageError(f"The seed is {self.seed!r}; give a whole number of at least 0.")
         return build(
             self.keys,
             self.beta,
@@ -202,7 +204,7 @@ def experiment(setting: Setting, samples: int = SAMPLES) -> Experiment:
         alone = (exact(single), simulate(single, np.random.default_rng(setting.seed), samples))
     figures = tuple(_figures(setting, known, drawn))
     if alone is not None:
-        figures += tuple(_alone_figures(setting, *alone))
+        figures += tuple(_part_figures("one head", setting, *alone))
     return Experiment(setting, known, drawn, figures, alone)
 
 
@@ -212,8 +214,17 @@ def key_name(setting: Setting, key: int) -> str:
     return "b" if key == setting.b and setting.kind != "copy" else str(key + 1)
 
 
-def compared(name: str, known: float, drawn: Estimate) -> Figure:
-    return Figure(name, float(known), drawn.value, drawn.standard_error)
+def mean_figure(name: str, known: float, variance: float, drawn: Estimate, samples: int) -> Figure:
+    """A mean: where the variance is known its standard error is too, also when no sample saw the rare large weight."""
+    error = 0.0 if math.isnan(variance) else math.sqrt(variance / samples)
+    return Figure(name, float(known), drawn.value, max(drawn.standard_error, error))
+
+
+def variance_figure(name: str, known: float, drawn: Estimate, samples: int) -> Figure:
+    """A variance below 1/N can be that of a rare event that no sample saw. Its error is √(variance/N) at most."""
+    unseen = known * samples < 1 and drawn.value < known / 2
+    error = math.sqrt(known / samples) if unseen else drawn.standard_error
+    return Figure(name, float(known), drawn.value, max(drawn.standard_error, error))
 
 
 def _share(name: str, known: float, drawn: Estimate, samples: int) -> Figure:
@@ -230,46 +241,39 @@ def _figures(setting: Setting, known: Exact, drawn: Simulated) -> Iterator[Figur
         head = f"head {h + 1}"
         for key in known.case.named_keys:
             name = key_name(setting, key)
-            yield compared(f"{head}: mean weight on {name}", law.mean_weights[key], drawn.mean_weight(h, key))
-            yield compared(
-                f"{head}: variance of the weight on {name}", law.weight_variances[key], drawn.weight_variance(h, key)
+            mean, variance = law.mean_weights[key], law.weight_variances[key]
+            yield mean_figure(f"{head}: mean weight on {name}", mean, variance, drawn.mean_weight(h, key), N)
+            yield variance_figure(
+                f"{head}: variance of the weight on {name}", variance, drawn.weight_variance(h, key), N
             )
         yield _share(FAILURE.format(h + 1), law.failure_probability, drawn.failure(h), N)
         if law.pair is not None and law.pair.deviation:
-            yield from _pair_figures(h, law.looks, law.pair, drawn)
+            yield from _pair_figures(h, law.pair, drawn)
+    yield from _part_figures("output", setting, known, drawn)
+
+
+def _pair_figures(h: int, pair: LogitNormal, drawn: Simulated) -> Iterator[Figure]:
+    """How often a's share of the two keys lies below its exact quantiles; as logits, which do not round to 0 and 1."""
+    leads = drawn.kept_leads[:, h]
+    for p in QUANTILES:
+        logit, quantile = pair.logit_quantile(p), pair.quantile(p)
+        limit = f"{quantile:.4g}" if 1e-4 < quantile < 1 - 1e-4 else f"σ({logit:.4g})"
+        count = int((leads <= logit).sum())
+        yield _share(f"head {h + 1}: a's share of both ≤ {limit}", p, share(count, len(leads)), len(leads))
+
+
+def _part_figures(whose: str, setting: Setting, known: Exact, drawn: Simulated) -> Iterator[Figure]:
     for key in known.case.named_keys:
         name = key_name(setting, key)
-        yield compared(f"output: mean of {name}'s part", known.mean_coefficients[key], drawn.mean_coefficient(key))
-        yield compared(
-            f"output: variance of {name}'s part", known.coefficient_variances[key], drawn.coefficient_variance(key)
-        )
-
-
-def _pair_figures(h: int, looks: tuple[int, ...], pair: LogitNormal, drawn: Simulated) -> Iterator[Figure]:
-    """How often a's share of the two keys lies below its exact quantiles."""
-    a, b = (drawn.named.index(key) for key in looks)
-    first, second = drawn.kept_weights[:, h, a].astype(np.float64), drawn.kept_weights[:, h, b].astype(np.float64)
-    of_both = first / np.maximum(first + second, 1e-300)
-    for p in QUANTILES:
-        quantile = pair.quantile(p)
-        count = int((of_both <= quantile).sum())
-        name = f"head {h + 1}: a's share of both ≤ {quantile:.4g}"
-        yield _share(name, p, share(count, len(of_both)), len(of_both))
-
-
-def _alone_figures(setting: Setting, known: Exact, drawn: Simulated) -> Iterator[Figure]:
-    for key in (setting.a, setting.b):
-        name = key_name(setting, key)
-        yield compared(f"one head: mean of {name}'s part", known.mean_coefficients[key], drawn.mean_coefficient(key))
-        yield compared(
-            f"one head: variance of {name}'s part", known.coefficient_variances[key], drawn.coefficient_variance(key)
+        mean, variance = known.mean_coefficients[key], known.coefficient_variances[key]
+        yield mean_figure(f"{whose}: mean of {name}'s part", mean, variance, drawn.mean_coefficient(key), drawn.samples)
+        yield variance_figure(
+            f"{whose}: variance of {name}'s part", variance, drawn.coefficient_variance(key), drawn.samples
         )
 
 
 def failure_curve(setting: Setting, betas: Floats) -> list[float]:
-    """Failure probability of head 1 at each β."""
-    found = []
-    for beta in betas:
-        case = replace(setting, beta=float(beta)).case()
-        found.append(share_below(case.score_means[0], case.score_deviations[0], np.array(case.looks[0]), HALF))
-    return found
+    """Failure probability of head 1 at each β, to which scores are proportional."""
+    case = replace(setting, beta=1.0).case()
+    means, deviations, looks = case.score_means[0], case.score_deviations[0], np.array(case.looks[0])
+    return [share_below(beta * means, abs(beta) * deviations, looks, HALF) for beta in betas.tolist()]

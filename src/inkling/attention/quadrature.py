@@ -55,8 +55,9 @@ def normal_distribution(x: Floats) -> Floats:
 
 def weight_moments(means: Floats, deviations: Floats, products: bool = False) -> WeightMoments:
     """Moments of softmax(s) for independent sⱼ ~ N(meansⱼ, deviationsⱼ²)."""
+    shifted = means - means.max()  # which changes no weight, and x near 0 has the most digits
     groups, member, counts = np.unique(
-        np.stack([means, deviations], 1), axis=0, return_inverse=True, return_counts=True
+        np.stack([shifted, deviations], 1), axis=0, return_inverse=True, return_counts=True
     )
     member = member.reshape(-1)
     m, s = groups[:, 0], groups[:, 1]

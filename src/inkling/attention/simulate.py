@@ -58,6 +58,7 @@ class Simulated:
     all_fail: int  # samples where every head fails
     kept_weights: NDArray[np.float32]  # kept×H×named
     kept_coefficients: NDArray[np.float32]  # kept×named
+    kept_leads: NDArray[np.float32]  # kept×H: of a head that looks at two keys, the first one's score less the second's
 
     @property
     def named(self) -> tuple[int, ...]:
@@ -118,14 +119,15 @@ def simulate(
     threads: int | None = None,
 ) -> Simulated:
     """`samples` draws of all keys; the first `keep` of them are kept for quantiles and pictures."""
-    if not 1 <= samples <= 10**11:
-        raise UsageError(f"The number of samples is {samples}; give a whole number from 1 to 100,000,000,000.")
+    if isinstance(samples, bool) or not isinstance(samples, int) or not 1 <= samples <= 10**11:
+        raise UsageError(f"The number of samples is {samples!r}; give a whole number from 1 to 100,000,000,000.")
     keep = min(keep, samples, MOST_KEPT // (len(case.named_keys) * case.heads))
     plan = _Plan(case)
     size = max(1, min(samples // LEAST_PARTS, PART_NUMBERS // (case.keys * case.heads)))
     starts = range(0, samples, size)
     named, H = len(case.named_keys), case.heads
     kept_weights, kept_coefficients = np.empty((keep, H, named), np.float32), np.empty((keep, named), np.float32)
+    kept_leads = np.empty((keep, H), np.float32)
     total: _Sums | None = None
     threads = threads or cores()
     with ThreadPoolExecutor(threads) as pool:
@@ -140,6 +142,7 @@ def simulate(
                 kept = len(found.kept_coefficients)
                 kept_weights[start : start + kept] = found.kept_weights
                 kept_coefficients[start : start + kept] = found.kept_coefficients
+                kept_leads[start : start + kept] = found.kept_leads
                 total = found if total is None else total.plus(found)
     assert total is not None
     return Simulated(
@@ -156,6 +159,7 @@ def simulate(
         all_fail=total.all_fail,
         kept_weights=kept_weights,
         kept_coefficients=kept_coefficients,
+        kept_leads=kept_leads,
     )
 
 
@@ -175,6 +179,7 @@ class _Sums:
     all_fail: int
     kept_weights: NDArray[np.float32]
     kept_coefficients: NDArray[np.float32]
+    kept_leads: NDArray[np.float32]
 
     def plus(self, other: _Sums) -> _Sums:
         return _Sums(
@@ -188,6 +193,7 @@ class _Sums:
             self.all_fail + other.all_fail,
             self.kept_weights,
             self.kept_coefficients,
+            self.kept_leads,
         )
 
 
@@ -255,11 +261,16 @@ def _part(plan: _Plan, seed: np.random.SeedSequence, count: int, keep: int) -> _
     sums, squares = np.empty((H, n)), np.empty((H, n))
     named_weights = np.empty((H, len(named), count), plan.dtype)
     failed = np.empty((H, count), np.bool_)
+    leads = np.zeros((keep, H), np.float32)
     for h, score in enumerate(plan.scores(generator, count)):
+        if len(case.looks[h]) == 2:
+            first, second = case.looks[h]
+            leads[:, h] = score[first, :keep] - score[second, :keep]
         if not plan.safe:
             score -= score.max(axis=0)
         np.exp(score, out=score)
-        score *= np.reciprocal(score.sum(axis=0))  # now weights, n×count
+        # Summed in double precision: a thousand small numbers lose five digits otherwise.
+        score *= np.reciprocal(score.sum(axis=0, dtype=np.float64)).astype(plan.dtype)  # now weights, n×count
         sums[h] = score.sum(axis=1)
         squares[h] = np.einsum("ic,ic->i", score, score)
         named_weights[h] = score[named]
@@ -278,6 +289,7 @@ def _part(plan: _Plan, seed: np.random.SeedSequence, count: int, keep: int) -> _
         all_fail=int(failed.all(axis=0).sum()),
         kept_weights=np.moveaxis(named_weights[..., :keep], -1, 0).astype(np.float32),
         kept_coefficients=coefficients[:, :keep].T.astype(np.float32),
+        kept_leads=leads,
     )
 
 
