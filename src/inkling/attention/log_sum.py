@@ -32,7 +32,9 @@ from inkling.attention.quadrature import normal_distribution
 
 POINTS = 16  # of a panel, and coefficients of its polynomial
 REACH = 9.0  # deviations of a normal score that are kept: beyond are 1e-19
-PANELS = 8  # of a normal score, and to begin with of a sum
+INNER = 10  # points of the integral over the smaller part, whose panels are shorter
+PANELS = 8  # of a normal score
+START = 18  # of a sum, to begin with
 UNIT = 1.5  # the width of a panel on which ln(e^x + e^y) is as good as a polynomial
 FAR = 30.0  # e^-30 is nothing beside 1
 NOTHING = 42.0  # and a hundred thousand times e^-42 is nothing either
@@ -41,6 +43,7 @@ SEEN = 1e-18  # probability below which the ends are cut off
 MOST_HALVINGS = 50
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(POINTS)
+_INNER_NODES, _INNER_WEIGHTS = np.polynomial.legendre.leggauss(INNER)
 _TO_SERIES = np.linalg.inv(np.polynomial.legendre.legvander(_NODES, POINTS - 1))  # values at nodes → Legendre series
 _TO_POWERS = np.stack(  # Legendre series → powers
     [np.pad(np.polynomial.legendre.leg2poly(row), (0, POINTS - 1 - k)) for k, row in enumerate(np.eye(POINTS))], axis=1
@@ -180,7 +183,7 @@ def _sum(first: Law, second: Law) -> Law:
         if one.edges[-1] < other.edges[0] - NOTHING:
             return other
     low, high = (float(np.logaddexp(first.edges[end], second.edges[end])) for end in (0, -1))
-    ends = [np.linspace(low, high, PANELS + 1), *(part.edges[[0, -1]] for part in (first, second))]
+    ends = [np.linspace(low, high, START + 1), *(part.edges[[0, -1]] for part in (first, second))]
     edges = np.unique(np.clip(np.concatenate(ends), low, high))
     left, right = edges[:-1], edges[1:]
     finest = min(float(np.diff(part.edges).min()) for part in (first, second)) / 8
@@ -222,7 +225,8 @@ def _coarse(part: Law, left: Floats, right: Floats) -> NDArray[np.bool_]:
 def _density_of_sum(first: Law, second: Law, x: Floats) -> Floats:
     found = np.zeros(len(x))
     unit = np.append(np.arange(-FAR, -math.log(2), UNIT), -math.log(2))
-    for small, large in ((first, second), (second, first)):
+    orders = [(first, second)] if first is second else [(first, second), (second, first)]
+    for small, large in orders:
         start = np.maximum(x - FAR, small.edges[0])[:, None]  # of r
         stop = np.maximum(np.minimum(x - math.log(2), small.edges[-1])[:, None], start)
         ends = [
@@ -235,12 +239,12 @@ def _density_of_sum(first: Law, second: Law, x: Floats) -> Floats:
         row, column = np.nonzero(length > 0)
         half = length[row, column] / 2
         at = x[row, None]
-        r = (edges[row, column] + half)[:, None] + half[:, None] * _NODES
+        r = (edges[row, column] + half)[:, None] + half[:, None] * _INNER_NODES
         share = np.exp(np.minimum(r - at, -math.log(2)))
         value = small.density_at(r) * large.density_at(at + np.log1p(-share)) / (1 - share)
-        found += np.bincount(row, (value @ _WEIGHTS) * half, minlength=len(x))
+        found += np.bincount(row, (value @ _INNER_WEIGHTS) * half, minlength=len(x))
         found += small.below(x - FAR) * large.density_at(x)
-    return found
+    return found * (2 / len(orders))
 
 
 def share_below(means: Floats, deviations: Floats, chosen: NDArray[np.int64], share: float) -> float:
