@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +14,7 @@ from inkling.figures import Bars, Chart, Cloud, Exhibit, Line, Page, Prose, Seri
 
 SHOWN = 3000  # points of a cloud
 FEW_KEYS = 24
+SWINGS = 0.25  # of samples nearly all or nothing
 TENTHS = 10
 ONE, TWO = "one head", "two heads"
 A_PART, B_PART = "part of v_a in the output", "part of v_b in the output"
@@ -42,28 +42,17 @@ def pictures(found: Experiment) -> tuple[Exhibit, ...]:
 
 
 def sentences(found: Experiment) -> Iterator[str]:
-    s, law = found.setting, found.exact.heads[0]
+    s = found.setting
     yield _setting_words(s, found.case.scale)
     if s.kind == "copy":
-        weight = law.mean_weights[s.a]
-        yield (
-            f"Key a gets {weight:.2%} of the weight on average. Its score lies {law.margin:.3g} above the next, which "
-            f"guarantees {law.bound:.2%}. Being aligned is not enough: with β = 1 the same keys would give it "
-            f"{margin_bound(s.keys, found.case.scale):.1%}, and 99 % need β = {_beta_for(s.keys, 0.99, 1, found):.3g}."
-        )
+        yield from _copying(found)
     elif s.kind == "average":
-        a, b = law.mean_weights[s.a], law.mean_weights[s.b]
-        yield (
-            f"Keys a and b get {a:.2%} and {b:.2%} of the weight, {1 - a - b:.2e} goes elsewhere, and the output is "
-            f"half of each value up to that; 99 % on both together need β = {_beta_for(s.keys, 0.99, 2, found):.3g}."
-        )
-        if found.case.score_deviations.any():
-            yield _swing(found)
+        yield from _averaging(found)
     elif s.kind == "noise":
         deviations = found.case.score_deviations[0]
         yield (
-            f"The scores of a and b have variance {deviations[s.a] ** 2:.4g} and {deviations[s.b] ** 2:.4g}, that is "
-            "κ²β²(2α + noise) and κ²β²·2α where means are orthonormal."
+            f"The scores of a and b have variance {deviations[s.a] ** 2:.4g} and {deviations[s.b] ** 2:.4g}; "
+            f"{'with orthonormal means it would be' if s.coherence else 'that is'} κ²β²(2α + noise) and κ²β²·2α."
         )
         yield _swing(found)
     elif s.same:
@@ -77,38 +66,106 @@ def sentences(found: Experiment) -> Iterator[str]:
         yield from _two_heads(found)
 
 
+def _copying(found: Experiment) -> Iterator[str]:
+    s, law = found.setting, found.exact.heads[0]
+    if s.keys == 1:
+        yield "There is no other key: a gets all of the weight, whatever β is."
+        return
+    place = f"{law.margin:.3g} above the next" if law.margin > 0 else f"{-law.margin:.3g} below the highest other one"
+    if not law.margin:
+        place = "no higher than the next"
+    lies, gives = ("would lie", "guarantee") if law.score_deviations.any() else ("lies", "guarantees")
+    without = "Without noise its" if law.score_deviations.any() else "Its"
+    yield (
+        f"Key a gets {law.mean_weights[s.a]:.2%} of the weight on average. {without} score {lies} {place}"
+        + (f", which {'would ' * (gives == 'guarantee')}{gives} {law.bound:.2%}." if law.margin > 0 else ".")
+    )
+    yield (
+        f"Being aligned is not enough: with β = 1 one of {s.keys} orthonormal keys without noise gets "
+        f"{margin_bound(s.keys, found.case.scale):.1%}, and 99 % need β = {_beta_for(s.keys, 0.99, 1, found):.3g}."
+    )
+
+
+def _averaging(found: Experiment) -> Iterator[str]:
+    s, law = found.setting, found.exact.heads[0]
+    a, b = law.mean_weights[s.a], law.mean_weights[s.b]
+    elsewhere = 0.0 if s.keys == 2 else max(0.0, 1 - a - b)
+    halves = min(a, b) > 0.45
+    yield (
+        f"Keys a and b get {a:.2%} and {b:.2%} of the weight on average, and {elsewhere:.2e} goes elsewhere: the mean "
+        f"output is {'half of each value up to that' if halves else 'not half of each value'}."
+    )
+    if s.keys > 2:
+        yield (
+            f"Of {s.keys} orthonormal keys without noise, two get 99 % together with "
+            f"β = {_beta_for(s.keys, 0.99, 2, found):.3g}."
+        )
+    if found.case.score_deviations.any():
+        yield _swing(found)
+
+
+def _change(before: float, after: float) -> str:
+    was, now = f"{before:.4f}", f"{after:.4f}"
+    if was == now:
+        return f"stays at {was}"
+    return f"{'falls' if after < before else 'rises'} from {was} to {now}"
+
+
 def _two_heads(found: Experiment) -> Iterator[str]:
     s = found.setting
     mean, variance = (found.figure(f"output: {what} of a's part") for what in ("mean", "variance"))
     alone_mean, alone = (found.figure(f"one head: {what} of a's part") for what in ("mean", "variance"))
     two = variance.simulated if math.isnan(variance.exact) else variance.exact
     yield (
-        f"The variance of v_a's part falls from {alone.exact:.4f} with one head to {two:.4f} with two, and its mean "
-        f"from {alone_mean.exact:.4f} to {mean.exact:.4f}."
+        f"With two heads in place of one the variance of v_a's part {_change(alone.exact, two)}, and its mean "
+        f"{_change(alone_mean.exact, mean.exact)}."
     )
     failure = found.figure("head 1: failure probability")
     yield (
         f"Head 1 has less than half of its weight on a in {failure.exact:.2%} of cases (exact; simulated "
-        f"{failure.simulated:.2%} ± {failure.standard_error:.2%}). Then its output is mostly a mean of other values."
+        f"{failure.simulated:.2%} ± {failure.standard_error:.2%})."
+        + (" Then its output is mostly a mean of other values." if f"{failure.exact:.2%}" != "0.00%" else "")
     )
     if s.noise and not s.coherence:
-        limit = failure_formula(2, 1.0, s.noise) if s.keys > 1 else 0.0
-        yield (
-            f"With α vanishing this is Φ((ln(n−1)/κβ − 1)/√noise) = "
-            f"{failure_formula(s.keys, s.beta * found.case.scale, s.noise):.2%}; a larger β helps only down to "
-            f"Φ(−1/√noise) = {limit:.2%}, the chance that the key points the wrong way."
+        yield _formula(found)
+
+
+def _formula(found: Experiment) -> str:
+    s = found.setting
+    if not s.beta:
+        return "With β = 0 a head sees nothing of its keys, and gives all of them the same weight."
+    here, limit = failure_formula(s.keys, s.beta * found.case.scale, s.noise), failure_formula(2, 1.0, s.noise)
+    if s.beta < 0:
+        return (
+            f"With α vanishing this is 1 − Φ((ln(n−1)/κβ − 1)/√noise) = {here:.2%}: a negative β turns the query away "
+            "from its key."
         )
+    if s.keys == 2:
+        return f"With α vanishing this is Φ(−1/√noise) = {limit:.2%}, the chance that the key points the wrong way."
+    return (
+        f"With α vanishing this is Φ((ln(n−1)/κβ − 1)/√noise) = {here:.2%}; a larger β helps only down to "
+        f"Φ(−1/√noise) = {limit:.2%}, the chance that the key points the wrong way."
+    )
 
 
 def _swing(found: Experiment) -> str:
     pair = found.exact.heads[0].pair
     assert pair is not None
-    extreme = pair.below(0.1) + 1 - pair.below(0.9)
+    if not pair.deviation:
+        return f"Neither score has noise: a's share of both keys is {pair.quantile(0.5):.3g} in every sample."
+    extreme = _extreme(found)
     return (
         "a's share of both keys is a logistic function of a normal variable, "
-        f"N({pair.mean:.3g}, {pair.deviation:.3g}²): between {pair.quantile(0.05):.3g} and {pair.quantile(0.95):.3g} "
-        f"in nine samples of ten, and nearly all or nothing (beyond 10 % and 90 %) in {extreme:.1%}."
+        f"N({round(pair.mean, 9) + 0.0:.3g}, {pair.deviation:.3g}²): between {pair.quantile(0.05):.3g} and "
+        f"{pair.quantile(0.95):.3g} in nine samples of ten, and nearly all or nothing (beyond 10 % and 90 %) in {extreme:.1%}."
     )
+
+
+def _extreme(found: Experiment) -> float:
+    """How often one averaging head gives nearly all or nothing to a."""
+    pair = (found.exact if found.alone is None else found.alone[0]).heads[0].pair
+    assert pair is not None
+    return pair.below(0.1) + 1 - pair.below(0.9)
 
 
 def _setting_words(s: Setting, scale: float) -> str:
@@ -117,7 +174,7 @@ def _setting_words(s: Setting, scale: float) -> str:
     kinds += [f"α = {s.alpha:g} for every key in every direction"] if s.alpha else []
     noise = " and ".join(kinds) or "no noise"
     scaled = f"; scores are divided by √d, so that β counts as {s.beta * scale:.3g}" if s.scaled else ""
-    return f"{s.keys} keys, {means}, β = {s.beta:g}, {noise}{scaled}."
+    return f"{s.keys} {'key' if s.keys == 1 else 'keys'}, {means}, β = {s.beta:g}, {noise}{scaled}."
 
 
 def _beta_for(keys: int, weight: float, wanted: int, found: Experiment) -> float:
@@ -178,7 +235,7 @@ def copy_chart(found: Experiment) -> Chart:
         "β",
         "weight on a (share of 1)",
         tuple(lines),
-        reading="e^κβ/(e^κβ + n − 1): the more keys there are, the larger β must be, by ln n.",
+        reading="Orthonormal keys without noise, e^κβ/(e^κβ + n − 1): the more keys, the larger β must be, by ln n.",
         levels=(("half", 0.5),),
     )
 
@@ -197,7 +254,7 @@ def average_chart(found: Experiment) -> Chart:
         "β",
         "weight on a, and on b (share of 1)",
         tuple(lines),
-        reading="e^κβ/(2e^κβ + n − 2): each of the two approaches one half.",
+        reading="Orthonormal keys without noise, e^κβ/(2e^κβ + n − 2): each of the two approaches one half.",
         levels=(("half", 0.5),),
     )
 
@@ -214,10 +271,12 @@ def cloud(found: Experiment) -> Cloud:
         groups.append(_spots(ONE, found.alone[1].kept_coefficients, 0, 1))
     groups.append(_spots(_heads_name(found), found.simulated.kept_coefficients, a, b))
     reading = "Each point is the output for one draw of the keys. "
-    if found.setting.kind == "heads" and not found.setting.same:
-        reading += "One head swings along the line from v_a to v_b; two heads stay at its middle, or fall to v_b/2."
-    elif found.setting.same:
+    if found.setting.same and found.case.heads == 2:
         reading += "Two heads with the same query swing exactly as far as one."
+    elif _extreme(found) < SWINGS or found.setting.beta < 0:
+        reading += "On the line from v_a to v_b the two share all of the weight; below it some goes to other values."
+    elif found.setting.kind == "heads":
+        reading += "One head swings along the line from v_a to v_b; two heads stay at its middle, or fall to v_b/2."
     else:
         reading += "The output swings along the line between v_a and v_b."
     return Cloud(
@@ -257,13 +316,11 @@ def _spots(name: str, coefficients: NDArray[np.float32], a: int, b: int) -> Spot
 
 def law_chart(found: Experiment) -> Chart:
     """The distribution function of a's share of both keys: the logit-normal law, and the samples."""
-    s, pair = found.setting, found.exact.heads[0].pair
+    pair = found.exact.heads[0].pair
     assert pair is not None
-    weights = found.simulated.kept_weights[:, 0].astype(np.float64)
-    a, b = (found.simulated.named.index(key) for key in (s.a, s.b))
-    shares = np.sort(weights[:, a] / np.maximum(weights[:, a] + weights[:, b], 1e-300))
+    leads = np.sort(found.simulated.kept_leads[:, 0])
     at = np.linspace(0.005, 0.995, 100)
-    sampled = np.searchsorted(shares, at, side="right") / len(shares)
+    sampled = np.searchsorted(leads, np.log(at / (1 - at)), side="right") / len(leads)
     return Chart(
         "The law of a's share",
         "a's share of the weight on a and b (share of 1)",
@@ -289,7 +346,7 @@ def failure_chart(found: Experiment) -> Chart:
     if s.alpha or s.coherence:
         coarse = np.geomspace(0.5, top, 10) / scale
         here = f"{s.keys} keys as set"
-        lines.append(Line(here, coarse.tolist(), failure_curve(replace(s), coarse)))
+        lines.append(Line(here, coarse.tolist(), failure_curve(s, coarse)))
     return Chart(
         "How often head 1 loses its key",
         "β",
