@@ -157,7 +157,8 @@ def _swing(found: Experiment) -> str:
     return (
         "a's share of both keys is a logistic function of a normal variable, "
         f"N({round(pair.mean, 9) + 0.0:.3g}, {pair.deviation:.3g}²): between {pair.quantile(0.05):.3g} and "
-        f"{pair.quantile(0.95):.3g} in nine samples of ten, and nearly all or nothing (beyond 10 % and 90 %) in {extreme:.1%}."
+        f"{pair.quantile(0.95):.3g} in nine samples of ten, and nearly all or nothing (beyond 10 % and 90 %) "
+        f"in {extreme:.1%}."
     )
 
 

@@ -191,13 +191,14 @@ def vanishing_noise(context: Context) -> Finding:
     swings = [math.sqrt(figure.exact) for figure in figures[1::2]]
     slope = math.log10(swings[2] / swings[3]) / math.log10(1e-4 / 1e-5)
     off = max(abs(figure.exact - 0.5) for figure in figures[4::2])
+    linear = settings[3].beta * math.sqrt(settings[3].alpha) / 2  # a quarter of the deviation of s_a − s_b
     return _finding(
         f"β = 10, n = 20: the part of v_a stays at ½ on average (off by {off:.0e}) and strays by "
-        f"{swings[0]:.3f}, {swings[1]:.3f}, {swings[2]:.3f}, {swings[3]:.4f} for α = 1e-2 … 1e-5, that is by β√(α/8): "
+        f"{swings[0]:.3f}, {swings[1]:.3f}, {swings[2]:.3f}, {swings[3]:.4f} for α = 1e-2 … 1e-5, in the end by β√α/2: "
         "vanishing with α, and small only where αβ² is",
         "holds",
         figures,
-        off < 1e-3 and abs(slope - 0.5) < 0.01,
+        off < 1e-3 and abs(slope - 0.5) < 0.01 and abs(swings[3] / linear - 1) < 0.01,
         more={"power_of_alpha": slope},
         title="E5: noise that vanishes",
     )
