@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
@@ -19,6 +20,9 @@ app = typer.Typer(
     help="""Understand attention completely: what n keys and a query give, exactly and simulated; K, Q and V made to
     order; what the heads of a trained model do.
 
+    Keys and tokens are counted from 1. JSON repeats settings as they were given, and counts from 0 in what was found,
+    as Python does.
+
     \b
     Examples:
       inkling attention copy --keys 20 --beta 1              alignment alone is not enough
@@ -32,7 +36,10 @@ app = typer.Typer(
 )
 
 Keys = Annotated[int, typer.Option(help="Number of keys, n.")]
-Beta = Annotated[float, typer.Option(help="How sharp queries are: q = β times the means of the keys looked at.")]
+Beta = Annotated[
+    float | None,
+    typer.Option(help="How sharp queries are: q = β times the means of the keys looked at. [default: 10]"),
+]
 T = Annotated[float | None, typer.Option("--t", help="Give β as its exponential: β = ln t.")]
 Noise = Annotated[float, typer.Option(help="Variance of key a along its own mean: the ½ in αI + ½μμᵀ.")]
 Alpha = Annotated[float, typer.Option(help="Variance α of every key in every direction.")]
@@ -49,6 +56,11 @@ Html = Annotated[str | None, typer.Option(help="Also write a page with pictures 
 Svg = Annotated[str | None, typer.Option(help="Also write the pictures alone, under each other.")]
 
 SAMPLES = 200_000
+BETA = 10.0
+MOST_ORTHONORMAL = 5000  # keys, of as many dimensions: a gigabyte
+MOST_COHERENT = 1000  # keys, and dimensions, that are moved about until their cosines are right
+MOST_VECTORS = 2000  # of as many numbers, that a query or a matrix is solved for: seconds
+MOST_BYTES = 100_000_000  # of a file of vectors
 
 
 class Shown(Protocol):
@@ -59,7 +71,7 @@ class Shown(Protocol):
 @app.command()
 def copy(
     keys: Keys = 20,
-    beta: Beta = 10.0,
+    beta: Beta = None,
     t: T = None,
     noise: Noise = 0.0,
     alpha: Alpha = 0.0,
@@ -73,7 +85,7 @@ def copy(
     svg: Svg = None,
     json: Json = False,
 ) -> None:
-    """One head looks at one key, q = βμ_a: how much of v_a arrives, and what margin guarantees.
+    """One head looks at one key, q = βμ_a: how much of v_a arrives, and what its margin guarantees.
 
     \b
     Examples:
@@ -88,8 +100,9 @@ def copy(
 
 @app.command()
 def average(
+    context: typer.Context,
     keys: Keys = 20,
-    beta: Beta = 10.0,
+    beta: Beta = None,
     t: T = None,
     noise: Noise = 0.0,
     alpha: Alpha = 0.0,
@@ -120,9 +133,11 @@ def average(
       inkling attention average --keys 20 --t 1000
       inkling attention average --keys 20 --beta 10 --alpha 0.001 --html average.html
       inkling attention average --keys 20 --chosen 1,4,7 --error 0.01
-      inkling attention average --chosen 1,3 --from keys.csv --beta 8
+      inkling attention average --chosen 1,3 --from "1 0 0; 0 1 0; 1 1 1" --beta 8
+
+    A file for --from has a key a row, its numbers separated by commas or spaces.
     """
-    from inkling.errors import UsageError
+    from inkling.errors import InklingError, UsageError
 
     if chosen is None:
         for flag, value in (("--error", error), ("--from", given)):
@@ -133,34 +148,47 @@ def average(
             *(keys, beta, t, noise, alpha, dimension, coherence, scaled, a, b, False, samples, seed, html, svg, json),
         )
         return
+    _check_pages(html, svg)
+    check_seed(seed)
+    _refuse(
+        context, "--chosen, which builds a query for keys as given", "noise", "alpha", "scaled", "a", "b", "samples"
+    )
+    if given is not None:
+        _refuse(context, "--from, which has the keys", "keys", "dimension", "coherence")
+    if error is not None:
+        _refuse(context, "--error, which finds β", "beta", "t")
+        if not 0 < error < 1:
+            raise UsageError(f"--error is {error:g}; give the weight that may leak, between 0 and 1.")
+    elif not 0 <= _beta(beta, t) < math.inf:
+        raise UsageError(f"β is {_beta(beta, t):g}; give a finite number of at least 0, to look at the chosen keys.")
     import numpy as np
 
     from inkling.attention import construct
     from inkling.attention.case import coherent, orthonormal
 
-    check_seed(seed)
-    if noise or alpha or scaled:
-        raise UsageError(
-            "--noise, --alpha and --scaled do not go with --chosen, which builds a query for keys as given."
-        )
     if given is not None:
         vectors = _vectors("--from", given)
-    elif coherence:
-        vectors = coherent(keys, dimension or keys, coherence, np.random.default_rng(seed))
     else:
-        vectors = orthonormal(keys, dimension)
+        _check_size(keys, dimension, coherence, MOST_VECTORS)
+        generator = np.random.default_rng((seed, 1))
+        vectors = coherent(keys, dimension or keys, coherence, generator) if coherence else orthonormal(keys, dimension)
     numbers = [number - 1 for number in _whole_numbers("--chosen", chosen, len(vectors))]
-    if error is not None:
-        found = construct.average(vectors, numbers, error=error)
-    else:
-        found = construct.average(vectors, numbers, beta=_beta(beta, t))
+    try:
+        if error is not None:
+            found = construct.average(vectors, numbers, error=error)
+        else:
+            found = construct.average(vectors, numbers, beta=_beta(beta, t))
+    except UsageError:
+        raise
+    except InklingError as failure:
+        raise InklingError(f"Counting keys from 0, as Python does: {failure}") from failure
     _show(found, html, svg, json)
 
 
 @app.command()
 def noise(
     keys: Keys = 20,
-    beta: Beta = 10.0,
+    beta: Beta = None,
     t: T = None,
     noise: Noise = 0.5,
     alpha: Alpha = 0.0,
@@ -190,7 +218,7 @@ def noise(
 @app.command()
 def heads(
     keys: Keys = 20,
-    beta: Beta = 10.0,
+    beta: Beta = None,
     t: T = None,
     noise: Noise = 0.5,
     alpha: Alpha = 0.0,
@@ -231,19 +259,20 @@ def extract(
     """The matrix that reads v_a out of v_a + v_b, for v_a in the span of A and v_b in that of B.
 
     A basis is a file (numbers separated by commas or spaces, a vector a row) or the numbers themselves, with ; between
-    vectors. Without any, two random planes in five dimensions are taken.
+    vectors; these vectors are the columns of A and B. Without any, two random planes in five dimensions are taken.
 
     \b
     Examples:
       inkling attention extract "1 0 0; 0 1 0" "0 0 1"
-      inkling attention extract "1 0 0" "1 1 0"
-      inkling attention extract a.csv b.csv --html extract.html
+      inkling attention extract "1 0 0" "1 1 0" --html extract.html
+      inkling attention extract
     """
     import numpy as np
 
     from inkling.attention import construct
     from inkling.errors import UsageError
 
+    _check_pages(html, svg)
     check_seed(seed)
     if (first is None) != (second is None):
         raise UsageError("One basis is given; give two, A and B, or none to see an example.")
@@ -283,19 +312,22 @@ def design(
     Examples:
       inkling attention design "d+b, a, c+b" "1=b-c, 2=b"
       inkling attention design "a+x, b+y, c" "3=x+y" --html design.html
-      inkling attention design "a, a" "1=a, 2=2a"
+      inkling attention design "a, b" "1=3b" --looks "1=2"
+      inkling attention design "a, a" "1=a, 2=2a"            equal tokens, different wishes
     """
     import numpy as np
 
     from inkling.attention import design as designs
-    from inkling.attention.arrays import real_number
     from inkling.attention.hull import identity_verdict
     from inkling.attention.wishes import parse_tokens, parse_wishes
+    from inkling.errors import UsageError
 
+    _check_pages(html, svg)
+    if not 1e-3 <= beta <= 1e3:
+        raise UsageError(f"--beta is {beta:g}; give a number from 0.001 to 1000.")
     names, inputs = parse_tokens(tokens)
     wanted = parse_wishes(wishes, names, len(inputs))
-    beta = real_number(beta, "--beta", above=0)
-    fixed = _looks(looks, len(inputs)) if looks else None
+    fixed = None if looks is None else _looks(looks, len(inputs), wanted)
     components = beta * np.eye(len(names))
     found = designs.design(
         components,
@@ -348,23 +380,28 @@ def induction(
     from inkling.attention.induction import Induction
     from inkling.errors import UsageError
 
+    _check_pages(html, svg)
     given = words.split()
     if not given:
         raise UsageError("The text has no words; give a few, some of them twice.")
+    if not 0 < sharpness < math.inf:
+        raise UsageError(f"--sharpness is {sharpness:g}; give a finite number above 0.")
     _show(Induction(tuple(dict.fromkeys(given)), len(given), sharpness).run(given), html, svg, json)
 
 
 @app.command()
 def inspect(
+    context: typer.Context,
     run: Annotated[
-        str | None, typer.Argument(help="A run with attention heads. [default: a small model, trained now]")
+        str | None,
+        typer.Argument(help="A run whose model has attention heads. [default: a small model, trained now]"),
     ] = None,
     on: Annotated[list[str] | None, typer.Option(help="Text to watch the heads of RUN on: files, folders, -.")] = None,
-    texts: Annotated[int, typer.Option(help="Texts, or windows of text, that heads are watched on.")] = 64,
+    texts: Annotated[int, typer.Option(help="Texts, or with RUN windows of text, that heads are watched on.")] = 64,
     length: Annotated[int, typer.Option(help="Tokens of a window of text, with RUN.")] = 64,
     steps: Annotated[int, typer.Option(help="Training steps of the small model.")] = 500,
     key_noise: Annotated[float, typer.Option(help="Noise on keys, as a share of their length.")] = 0.1,
-    seed: SeedOption = 0,
+    seed: Annotated[int, typer.Option(help="Of the small model and its texts, and of the noise on keys.")] = 0,
     html: Html = None,
     svg: Svg = None,
     json: Json = False,
@@ -372,30 +409,39 @@ def inspect(
     """What every head of a trained model does: where it looks, how sharply, and what is lost without it.
 
     Without RUN, a two-layer model is trained on repeated random stretches (ten seconds), which grows heads that look
-    one back and heads that do induction.
+    one back and heads that do induction. Models of `inkling train bigram`, ngram, gru and dan have no heads.
 
     \b
     Examples:
       inkling attention inspect --html heads.html
       inkling attention inspect --seed 3 --json
+      inkling attention inspect --steps 50                   the same model before it has learned
     """
     from inkling.errors import UsageError
-    from inkling.recipes.inspection import inspect_run, inspect_small
     from inkling.report.terminal import progress
 
+    _check_pages(html, svg)
     check_seed(seed)
     if not 2 <= texts <= 4096:
         raise UsageError(f"--texts is {texts}; give a whole number from 2 to 4,096.")
+    if not 0 <= key_noise < math.inf:
+        raise UsageError(f"--key-noise is {key_noise:g}; give a share of the keys' length, 0 or more.")
     if run is None:
+        _refuse(context, "the small model, whose texts have a length of their own", "length")
         if on:
             raise UsageError("--on is the text for a RUN, and none is named; leave it out to inspect the small model.")
+        from inkling.recipes.inspection import inspect_small
+
         with progress(steps, "Training", "steps") as bar:
             found = inspect_small(
                 seed, texts, steps, key_noise, lambda step: bar.update(step.step, nats=step.nats / step.tokens)
             )
     else:
+        _refuse(context, "RUN, which is trained already", "steps")
         if not on:
             raise UsageError(f"No text is named to watch the heads of {run} on; add --on FILE.")
+        from inkling.recipes.inspection import inspect_run
+
         found = inspect_run(run, on, texts, length, key_noise, seed)
     _show(found, html, svg, json)
 
@@ -403,7 +449,7 @@ def inspect(
 def _experiment(
     kind: Kind,
     keys: int,
-    beta: float,
+    beta: float | None,
     t: float | None,
     noise: float,
     alpha: float,
@@ -419,13 +465,16 @@ def _experiment(
     svg: str | None,
     json: bool,
 ) -> None:
+    _check_pages(html, svg)
+    check_seed(seed)
+    sharpness = _beta(beta, t)
+    _check_size(keys, dimension, coherence, MOST_ORTHONORMAL)
     from inkling.attention.laboratory import Setting, experiment
 
-    check_seed(seed)
     setting = Setting(
         kind,
         keys=keys,
-        beta=_beta(beta, t),
+        beta=sharpness,
         alpha=alpha,
         noise=noise,
         a=a - 1,
@@ -459,15 +508,51 @@ def _show(found: Shown, html: str | None, svg: str | None, json: bool) -> None:
         print_page(page)
 
 
-def _beta(beta: float, t: float | None) -> float:
-    import math
+def _check_pages(html: str | None, svg: str | None) -> None:
+    """Before the work: a page that cannot be written is noticed now."""
+    from inkling.errors import UsageError
 
+    for flag, name in (("--html", html), ("--svg", svg)):
+        if name is not None and (Path(name).is_dir() or not Path(name).parent.is_dir()):
+            raise UsageError(f"{flag} is '{name}', which cannot be written; name a file in a folder that exists.")
+    if html is not None and svg is not None and Path(html).resolve() == Path(svg).resolve():
+        raise UsageError(f"--html and --svg are both '{html}', and one would overwrite the other; give two names.")
+
+
+def _check_size(keys: int, dimension: int | None, coherence: float, most: int) -> None:
+    """Refuses what would take minutes or gigabytes."""
+    from inkling.errors import UsageError
+
+    if coherence and max(keys, dimension or keys) > MOST_COHERENT:
+        raise UsageError(
+            f"{keys} keys of {dimension or keys} dimensions are too many for --coherence, which compares each with "
+            f"each, again and again; give at most {MOST_COHERENT:,} of both."
+        )
+    if not coherence and keys > most:
+        raise UsageError(
+            f"--keys is {keys}, and orthonormal keys have as many dimensions; give at most {most:,} keys here."
+        )
+
+
+def _refuse(context: typer.Context, what: str, *options: str) -> None:
+    """Options that would be ignored are not accepted."""
+    from inkling.errors import UsageError
+
+    for option in options:
+        source = context.get_parameter_source(option)
+        if source is not None and source.name == "COMMANDLINE":
+            raise UsageError(f"--{option.replace('_', '-')} plays no part with {what}; leave it out.")
+
+
+def _beta(beta: float | None, t: float | None) -> float:
     from inkling.errors import UsageError
 
     if t is None:
-        return beta
+        return BETA if beta is None else beta
+    if beta is not None:
+        raise UsageError("--beta and --t are both given, and β = ln t; give one of them.")
     if not 0 < t < math.inf:
-        raise UsageError(f"--t is {t}; give a number above 0, as β = ln t.")
+        raise UsageError(f"--t is {t:g}; give a number above 0, as β = ln t.")
     return math.log(t)
 
 
@@ -482,36 +567,43 @@ def _vectors(flag: str, given: str) -> Floats:
         is_file = path.is_file()
     except OSError:  # a name that no file can have
         is_file = False
+    shown = given if len(given) <= 80 else f"{given[:80]}…"
     if is_file:
-        if path.stat().st_size > 100_000_000:
-            raise InklingError(f"{given} has more than 100 MB; give a smaller matrix.")
+        if path.stat().st_size > MOST_BYTES:
+            raise InklingError(f"{shown} has more than 100 MB; give a smaller matrix.")
         rows = path.read_text(encoding="utf-8-sig", errors="replace").splitlines()
     else:
         rows = given.split(";")
-    found = []
+    found: list[list[float]] = []
     for number, row in enumerate(rows, start=1):
-        if not row.strip():
+        cells = row.replace(",", " ").split()
+        if not cells:
             continue
         try:
-            found.append([float(cell) for cell in row.replace(",", " ").split()])
+            found.append([float(cell) for cell in cells])
         except ValueError:
-            kind = f"row {number} of {given}" if is_file else f"{flag}, '{given}',"
-            wanted = "numbers" if is_file else "numbers with ; between vectors, or the name of a file that exists"
-            raise UsageError(f"In {kind} something is not a number; give {wanted}.") from None
+            if is_file:
+                raise UsageError(f"In row {number} of {shown} something is not a number; give numbers.") from None
+            raise UsageError(
+                f"{flag} is '{shown}', which is neither a file that exists nor numbers; give one of these, with ; "
+                "between vectors that are written out."
+            ) from None
+        if max(len(found), len(cells)) > MOST_VECTORS:
+            raise UsageError(f"{flag}, '{shown}', is too large; give at most {MOST_VECTORS:,} vectors and dimensions.")
     if not found or len({len(row) for row in found}) > 1:
         lengths = sorted({len(row) for row in found})
         said = f"has rows of {lengths[0]} and of {lengths[-1]} numbers" if found else "has no numbers"
-        raise UsageError(f"{flag}, '{given}', {said}; give vectors of one length.")
+        raise UsageError(f"{flag}, '{shown}', {said}; give vectors of one length.")
     return np.array(found)
 
 
-def _whole_numbers(flag: str, given: str, most: int) -> list[int]:
+def _whole_numbers(flag: str, given: str, most: int, example: str = "1,4,7") -> list[int]:
     from inkling.errors import UsageError
 
     try:
         found = [int(part) for part in given.replace("+", ",").split(",")]
     except ValueError:
-        raise UsageError(f"{flag} is '{given}'; give whole numbers joined by commas, such as 1,4,7.") from None
+        raise UsageError(f"{flag} is '{given}'; give whole numbers, such as {example}.") from None
     for number in found:
         if not 1 <= number <= most:
             raise UsageError(f"{flag} names {number}; give numbers from 1 to {most}.")
@@ -520,15 +612,20 @@ def _whole_numbers(flag: str, given: str, most: int) -> list[int]:
     return found
 
 
-def _looks(given: str, tokens: int) -> dict[int, tuple[int, ...]]:
+def _looks(given: str, tokens: int, wishing: Container[int]) -> dict[int, tuple[int, ...]]:
     """'1=3, 2=1+3' → {0: (2,), 1: (0, 2)}."""
     from inkling.errors import UsageError
 
-    found = {}
+    found: dict[int, tuple[int, ...]] = {}
     for part in given.split(","):
-        token, equals, places = part.partition("=")
-        if not equals:
-            raise UsageError(f"--looks is '{given}'; give token=token, such as '1=3, 2=1+3'.")
-        (number,) = _whole_numbers("--looks", token, tokens)
-        found[number - 1] = tuple(place - 1 for place in _whole_numbers("--looks", places, tokens))
+        token, equals, places = (side.strip() for side in part.partition("="))
+        if not (token and equals and places) or "+" in token:
+            raise UsageError(f"--looks is '{given}'; give token=tokens, such as '1=3, 2=1+3'.")
+        (number,) = _whole_numbers("--looks", token, tokens, "'1=3, 2=1+3'")
+        if number - 1 in found:
+            raise UsageError(f"--looks says twice where token {number} looks; say it once, such as {number}=1+2.")
+        if number - 1 not in wishing:
+            raise UsageError(f"--looks says where token {number} looks, which has no wish; give it one.")
+        seen = _whole_numbers("--looks", places, tokens, "'1=3, 2=1+3'")
+        found[number - 1] = tuple(place - 1 for place in seen)
     return found
