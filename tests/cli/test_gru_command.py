@@ -101,7 +101,7 @@ def test_a_tiny_text_is_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str
 def test_on_a_terminal_it_shows_bits_time_left_and_a_line_now_and_then(novel: Path) -> None:
     """A real terminal, through a pseudo-terminal, with the pause between samples taken out."""
     code = (
-        "import sys; from inkling.recipes import gru; gru.WATCH_SECONDS = 0.0\n"
+        "import sys; from inkling.recipes import streamed; streamed.WATCH_SECONDS = 0.0\n"
         "from inkling.report import terminal; terminal.QUIET_SECONDS = 1e-9\n"
         "from inkling.cli.app import main; sys.exit(main(sys.argv[1:]))"
     )

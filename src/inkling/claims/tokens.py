@@ -39,13 +39,14 @@ from inkling.measure.intervals import Interval, ratio_interval
 from inkling.models.gru import GRU
 from inkling.models.ngram import NGram, NGramConfig
 from inkling.models.spelling import Speller
-from inkling.recipes.gru import GRURecipe, Prepared, prepare
+from inkling.recipes.gru import GRURecipe, prepare
+from inkling.recipes.streamed import Prepared
 from inkling.text.agglutinative import NUMBERS, Language, inflect
 from inkling.text.grammar import grammar_text
 from inkling.text.noise import add_typos
 from inkling.text.tokenise import train_tokeniser
 from inkling.text.tokens import Tokeniser
-from inkling.training.loop import TrainingState, train
+from inkling.training.loop import train
 
 Kind = Literal["character", "byte", "bpe", "word"]
 
@@ -113,8 +114,8 @@ class Trial:
 def fit_gru(recipe: GRURecipe, tokeniser: Tokeniser | None = None) -> tuple[GRU, Prepared, float]:
     """Trains in memory and keeps the last weights; the model, what it was made from, and the seconds of training."""
     prepared = prepare(recipe, tokeniser)
-    state = TrainingState(prepared.objective.parameters, memory=prepared.objective.memory)
-    for _ in train(prepared.objective, prepared.batch, prepared.recipe.training(), state):
+    state = prepared.fresh_state()
+    for _ in train(prepared.objective, prepared.batch, prepared.training, state):
         pass
     return prepared.model(state.parameters), prepared, state.seconds
 

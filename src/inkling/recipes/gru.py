@@ -17,26 +17,19 @@ from typing import Literal, get_args
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from inkling.configuration import from_record
-from inkling.errors import InklingError, UsageError
-from inkling.measure.tally import LN2
+from inkling.errors import UsageError
 from inkling.models.gru import GRU, GRUConfig, random_parameters
 from inkling.models.gru_loss import Batch, GRULoss
-from inkling.models.spelling import Speller
-from inkling.recipes.card import write_card
-from inkling.recipes.data import LanguageText, TextConfig, learn_tokeniser, open_text, same_text
-from inkling.recipes.stream import TokenStream, encode_stream
-from inkling.runs import files
-from inkling.runs.loading import constant_files
-from inkling.runs.recording import Recorder, checkpoint, dump, restore
+from inkling.recipes.data import TextConfig
+from inkling.recipes.stream import TokenStream
+from inkling.recipes.streamed import Prepared, Say, begin, go_on, read_source
 from inkling.runs.run import Run
-from inkling.text.tokenise import Pieces, load_tokeniser
+from inkling.text.tokenise import Pieces
 from inkling.text.tokens import Tokeniser
-from inkling.training.loop import Parameters, Step, TrainingConfig, TrainingState, train
+from inkling.training.loop import Parameters, Step, TrainingConfig
 
-Say = Callable[[str], None]
 Watch = Callable[[GRU], None]
 MINUTES = 5.0  # when nothing is said
 HIDDEN = (64, 96, 128, 192, 256, 384, 512, 640, 768)
@@ -44,13 +37,10 @@ MOST_MINUTES, MOST_STEPS = 100_000, 1_000_000_000
 EVALUATIONS = 10  # during a training
 JUDGED_SHARE = 0.06  # of the time, at most
 JUDGED_TOKENS = 1 << 17  # of the held-out text, at most, to choose the best weights while training
-MEASURED_TOKENS = 1 << 21  # of the held-out text, at most, at the end
-WATCH_SECONDS = 15.0
 TEXTS_PER_WORKER = 64
 TOKENS_PER_UNIT = 12_000  # that must be read for a unit to be worth its time
 TOKENS_PER_SQUARE = 5  # of text, for each of the H² weights of a gate: more units would learn it by heart
 RATE_OF_UNITS = 2.0  # the rate times the units: 0.008 for 256, 0.004 for 512
-LOG_EVERY = 1  # so that Ctrl-C can save at any step
 
 
 @dataclass(frozen=True)
@@ -115,45 +105,6 @@ class GRURecipe(TextConfig):
         )
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """Text turned into everything that training needs; the same for the same bytes and recipe."""
-
-    recipe: GRURecipe
-    text: LanguageText
-    tokeniser: Tokeniser
-    speller: Speller | None
-    stream: TokenStream
-    held_out: TokenStream
-    objective: GRULoss
-
-    def batch(self, step: int) -> Batch:
-        return self.stream.chunk(step, self.recipe.chunk, self.recipe.batch, self.recipe.seed)
-
-    def model(self, parameters: Parameters) -> GRU:
-        return GRU(self.recipe.sizes(), parameters, self.tokeniser, self.text.chain, self.speller)
-
-    def held_out_nats(self, parameters: Parameters, at_most: int) -> NDArray[np.float64]:
-        ids, offsets = self.held_out.ids[:at_most], self.held_out.offsets
-        return self.model(parameters).score_ids(ids, np.append(offsets[offsets < len(ids)], len(ids)))
-
-    def spelling_nats(self) -> float:
-        """What the unknown tokens of the held-out text cost letter by letter."""
-        spellings = self.held_out.spellings
-        if self.speller is None or not spellings:
-            return 0.0
-        return float(self.speller.nats(list(spellings)) @ np.array(list(spellings.values())))
-
-    def unigram_nats(self) -> float:
-        """A token of the held-out text by the frequencies of the training text."""
-        softened = self.stream.counts + 0.1
-        return -float(np.log(softened / softened.sum()) @ self.held_out.counts) / len(self.held_out)
-
-    def validate(self, parameters: Parameters) -> tuple[float, float]:
-        nats = self.held_out_nats(parameters, self.recipe.judged)
-        return float(nats.sum()), len(nats)
-
-
 def train_gru(
     recipe: GRURecipe, out: Path, say: Say = lambda _: None, watch: Watch | None = None
 ) -> Generator[tuple[Run, Step], None, None]:
@@ -161,25 +112,7 @@ def train_gru(
 
     `watch` gets the model as it is, now and then.
     """
-    if out.exists():
-        raise UsageError(f"{out} exists already; name another with --out, or remove it with `inkling runs rm`.")
-    prepared = prepare(recipe, say=say)
-    recipe = prepared.recipe
-    state = TrainingState(prepared.objective.parameters, memory=prepared.objective.memory)
-    run = Run.create(
-        out,
-        info={
-            "kind": "gru",
-            "recipe": asdict(recipe),
-            "normalise": str(prepared.text.chain),
-            "seed": recipe.seed,
-            "threads": torch.get_num_threads(),
-            "data": prepared.text.describe(),
-        },
-        constant=constant_files("gru", asdict(recipe.sizes()), prepared.tokeniser, prepared.speller),
-        checkpoint=checkpoint(state, prepared.objective.plain),
-    )
-    yield from _go_on(run, prepared, state, say, watch)
+    yield from begin(out, lambda: prepare(recipe, say=say), say, watch)
 
 
 def resume_gru(
@@ -187,52 +120,7 @@ def resume_gru(
 ) -> Generator[tuple[Run, Step], None, None]:
     """Goes on where the newest checkpoint of an unfinished run stands."""
     recipe = from_record(GRURecipe, run.info["recipe"], str(run.path / "run.json"))
-    torch.set_num_threads(min(int(run.info["threads"]), os.cpu_count() or 1))
-    prepared = prepare(recipe, load_tokeniser((run.path / "tokenizer.json").read_text(encoding="utf-8")), say)
-    same_text(run, recipe, prepared.text)
-    files.sweep(run.path)
-    files.sweep(run.path / "checkpoints")
-    state = TrainingState(prepared.objective.parameters, memory=prepared.objective.memory)
-    restore(run, state, prepared.objective.plain)
-    yield from _go_on(run, prepared, state, say, watch)
-
-
-def _go_on(
-    run: Run, prepared: Prepared, state: TrainingState, say: Say, watch: Watch | None
-) -> Generator[tuple[Run, Step], None, None]:
-    recorder = Recorder(run, state, prepared.objective.plain, LOG_EVERY)
-    steps = train(prepared.objective, prepared.batch, prepared.recipe.training(), state, prepared.validate)
-    watched = time.monotonic()
-    for step in recorder.record(steps):
-        yield run, step
-        if watch and time.monotonic() - watched >= WATCH_SECONDS:
-            watch(prepared.model(state.parameters))
-            watched = time.monotonic()
-    chosen, held_out = state.chosen(), prepared.held_out
-    nats = prepared.held_out_nats(chosen, MEASURED_TOKENS)
-    share = len(nats) / len(held_out)  # of a long text, the first part was measured
-    mean = float(nats.mean())
-    summary = {
-        "steps": state.step,
-        "seconds": round(state.seconds, 3),
-        "train_tokens": len(prepared.stream),
-        "train_tokens_read": state.step * prepared.recipe.chunk * prepared.recipe.batch,
-        "held_out_tokens": len(nats),
-        "held_out_unknown_tokens": sum(held_out.spellings.values()),
-        "held_out_nats_per_token": mean,
-        "held_out_perplexity": math.exp(min(mean, 700.0)),
-        "held_out_bits_per_character": (float(nats.sum()) / share + prepared.spelling_nats()) / LN2 / held_out.chars,
-        "parameters": sum(value.numel() for value in state.parameters.values()),
-        "vocabulary": prepared.tokeniser.size,
-        "hidden": prepared.recipe.hidden,
-    }
-    run.finish(model=dump(chosen), card=write_card(run, summary), summary=summary)
-    if mean > prepared.unigram_nats():
-        say(
-            f"The model needs {mean:.3g} nats a token, and the frequencies of the tokens alone would need "
-            f"{prepared.unigram_nats():.3g}: it learned nothing of use; train longer, or with a smaller --rate than "
-            f"{prepared.recipe.rate:g}."
-        )
+    yield from go_on(run, lambda tokeniser: prepare(recipe, tokeniser, say), say, watch)
 
 
 # ----------------------------------------------------------------------------------------------- preparing
@@ -240,20 +128,34 @@ def _go_on(
 
 def prepare(recipe: GRURecipe, tokeniser: Tokeniser | None = None, say: Say = lambda _: None) -> Prepared:
     """Reads the text, makes the tokeniser, and settles what the recipe leaves open."""
-    text = open_text(recipe, say)
-    if tokeniser is None:
-        tokeniser = learn_tokeniser(text, recipe.tokens, recipe.vocabulary, recipe.pieces, recipe.exclude)
-    stream = encode_stream(text.train_blocks(), tokeniser, text.scattered)
-    held_out = encode_stream(text.held_out_blocks(), tokeniser, text.scattered)
-    if len(stream) < 2 or not len(held_out):
-        raise InklingError(f"{', '.join(recipe.files)} has no text to learn from; give a file with text in it.")
-    speller = Speller.fit(stream.spellings, tokeniser) if tokeniser.unknown is not None else None
+    source = read_source(recipe, tokeniser, recipe.tokens, recipe.vocabulary, recipe.pieces, recipe.exclude, say)
+    tokeniser, stream = source.tokeniser, source.stream
     recipe = settle(recipe, stream, tokeniser, say)
     refuse_giants(recipe, tokeniser.size)
     sizes = recipe.sizes()
     parameters = random_parameters(sizes, tokeniser.size, np.random.default_rng(recipe.seed), stream.counts)
     objective = _objective(recipe, sizes, parameters)
-    return Prepared(recipe, text, tokeniser, speller, stream, held_out, objective)
+
+    def batch(step: int) -> Batch:
+        return stream.chunk(step, recipe.chunk, recipe.batch, recipe.seed)
+
+    def model(parameters: Parameters) -> GRU:
+        return GRU(sizes, parameters, tokeniser, source.text.chain, source.speller)
+
+    return Prepared(
+        kind="gru",
+        recipe=recipe,
+        sizes=asdict(sizes),
+        source=source,
+        objective=objective,
+        training=recipe.training(),
+        batch=batch,
+        model=model,
+        judged=recipe.judged,
+        tokens_a_step=recipe.chunk * recipe.batch,
+        figures={"hidden": recipe.hidden},
+        memory=objective.memory,
+    )
 
 
 def _objective(recipe: GRURecipe, sizes: GRUConfig, parameters: Parameters) -> GRULoss:

@@ -1,0 +1,206 @@
+"""From a long row of tokens to a run: what the trainings of all models that read text in batches have in common.
+
+A recipe says what is its own (sizes, objective, batches, schedule: `Prepared`); here the text is opened and cut, the
+run is made, trained, judged on held-out text, recorded, resumed and finished.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from inkling.errors import InklingError, UsageError
+from inkling.measure.tally import LN2
+from inkling.models.spelling import Speller
+from inkling.recipes.card import write_card
+from inkling.recipes.data import LanguageText, TextConfig, learn_tokeniser, open_text, same_text
+from inkling.recipes.stream import TokenStream, encode_stream
+from inkling.runs import files
+from inkling.runs.loading import constant_files
+from inkling.runs.recording import Recorder, checkpoint, dump, restore
+from inkling.runs.run import Run
+from inkling.text.tokenise import Pieces, load_tokeniser
+from inkling.text.tokens import Tokeniser
+from inkling.training.loop import Parameters, Step, TrainingConfig, TrainingState, train
+
+Say = Callable[[str], None]
+MEASURED_TOKENS = 1 << 21  # of the held-out text, at most, at the end
+WATCH_SECONDS = 15.0
+LOG_EVERY = 1  # so that Ctrl-C can save at any step
+
+
+@dataclass(frozen=True)
+class Source:
+    """A text, cut: what is learned from and what is held out."""
+
+    text: LanguageText
+    tokeniser: Tokeniser
+    speller: Speller | None
+    stream: TokenStream
+    held_out: TokenStream
+
+    def spelling_nats(self) -> float:
+        """What the unknown tokens of the held-out text cost letter by letter."""
+        spellings = self.held_out.spellings
+        if self.speller is None or not spellings:
+            return 0.0
+        return float(self.speller.nats(list(spellings)) @ np.array(list(spellings.values())))
+
+    def unigram_nats(self) -> float:
+        """A token of the held-out text by the frequencies of the training text."""
+        softened = self.stream.counts + 0.1
+        return -float(np.log(softened / softened.sum()) @ self.held_out.counts) / len(self.held_out)
+
+
+class Scorer(Protocol):
+    def score_ids(self, ids: NDArray[Any], offsets: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Nats of each token of texts that begin at `offsets`."""
+        ...
+
+
+class StreamObjective(Protocol):
+    @property
+    def parameters(self) -> Parameters: ...
+    def gradient(self, batch: Any, step: int) -> tuple[float, float]: ...
+    def plain(self, parameters: Parameters) -> Parameters:
+        """The model's parameters, from the trained ones."""
+        ...
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Text turned into everything that training needs; the same for the same bytes and recipe."""
+
+    kind: str
+    recipe: Any  # a frozen dataclass: TextConfig and more
+    sizes: Mapping[str, Any]
+    source: Source
+    objective: StreamObjective
+    training: TrainingConfig
+    batch: Callable[[int], Any]
+    model: Callable[[Parameters], Any]
+    judged: int  # tokens of the held-out text, at most, while training
+    tokens_a_step: int
+    figures: Mapping[str, Any]  # of the summary, beside those that all models have
+    memory: Parameters = field(default_factory=dict)
+
+    def held_out_nats(self, parameters: Parameters, at_most: int) -> NDArray[np.float64]:
+        held_out = self.source.held_out
+        ids, offsets = held_out.ids[:at_most], held_out.offsets
+        scorer: Scorer = self.model(parameters)
+        return scorer.score_ids(ids, np.append(offsets[offsets < len(ids)], len(ids)))
+
+    def validate(self, parameters: Parameters) -> tuple[float, float]:
+        nats = self.held_out_nats(parameters, self.judged)
+        return float(nats.sum()), len(nats)
+
+    def fresh_state(self) -> TrainingState:
+        return TrainingState(self.objective.parameters, memory=self.memory)
+
+
+def read_source(
+    config: TextConfig,
+    tokeniser: Tokeniser | None,
+    tokens: str,
+    vocabulary: int,
+    pieces: Pieces,
+    exclude: tuple[str, ...],
+    say: Say,
+) -> Source:
+    """Opens the text, learns a tokeniser from it unless one is given, and cuts it."""
+    text = open_text(config, say)
+    if tokeniser is None:
+        tokeniser = learn_tokeniser(text, tokens, vocabulary, pieces, exclude)
+    stream = encode_stream(text.train_blocks(), tokeniser, text.scattered)
+    held_out = encode_stream(text.held_out_blocks(), tokeniser, text.scattered)
+    if len(stream) < 2 or not len(held_out):
+        raise InklingError(f"{', '.join(config.files)} has no text to learn from; give a file with text in it.")
+    speller = Speller.fit(stream.spellings, tokeniser) if tokeniser.unknown is not None else None
+    return Source(text, tokeniser, speller, stream, held_out)
+
+
+def begin(
+    out: Path, prepare: Callable[[], Prepared], say: Say, watch: Callable[[Any], None] | None
+) -> Generator[tuple[Run, Step], None, None]:
+    """Makes the run `out` and trains it; yields after every step, so that the caller can show it or stop."""
+    if out.exists():
+        raise UsageError(f"{out} exists already; name another with --out, or remove it with `inkling runs rm`.")
+    prepared = prepare()
+    source, recipe = prepared.source, prepared.recipe
+    state = prepared.fresh_state()
+    run = Run.create(
+        out,
+        info={
+            "kind": prepared.kind,
+            "recipe": asdict(recipe),
+            "normalise": str(source.text.chain),
+            "seed": recipe.seed,
+            "threads": torch.get_num_threads(),
+            "data": source.text.describe(),
+        },
+        constant=constant_files(prepared.kind, prepared.sizes, source.tokeniser, source.speller),
+        checkpoint=checkpoint(state, prepared.objective.plain),
+    )
+    yield from _train(run, prepared, state, say, watch)
+
+
+def go_on(
+    run: Run, prepare: Callable[[Tokeniser], Prepared], say: Say, watch: Callable[[Any], None] | None
+) -> Generator[tuple[Run, Step], None, None]:
+    """Goes on where the newest checkpoint of an unfinished run stands."""
+    torch.set_num_threads(min(int(run.info["threads"]), os.cpu_count() or 1))
+    prepared = prepare(load_tokeniser((run.path / "tokenizer.json").read_text(encoding="utf-8")))
+    same_text(run, prepared.recipe, prepared.source.text)
+    files.sweep(run.path)
+    files.sweep(run.path / "checkpoints")
+    state = prepared.fresh_state()
+    restore(run, state, prepared.objective.plain)
+    yield from _train(run, prepared, state, say, watch)
+
+
+def _train(
+    run: Run, prepared: Prepared, state: TrainingState, say: Say, watch: Callable[[Any], None] | None
+) -> Generator[tuple[Run, Step], None, None]:
+    recorder = Recorder(run, state, prepared.objective.plain, LOG_EVERY)
+    steps = train(prepared.objective, prepared.batch, prepared.training, state, prepared.validate)
+    watched = time.monotonic()
+    for step in recorder.record(steps):
+        yield run, step
+        if watch and time.monotonic() - watched >= WATCH_SECONDS:
+            watch(prepared.model(state.parameters))
+            watched = time.monotonic()
+    chosen, source = state.chosen(), prepared.source
+    held_out = source.held_out
+    nats = prepared.held_out_nats(chosen, MEASURED_TOKENS)
+    share = len(nats) / len(held_out)  # of a long text, the first part was measured
+    mean = float(nats.mean())
+    summary = {
+        "steps": state.step,
+        "seconds": round(state.seconds, 3),
+        "train_tokens": len(source.stream),
+        "train_tokens_read": state.step * prepared.tokens_a_step,
+        "held_out_tokens": len(nats),
+        "held_out_unknown_tokens": sum(held_out.spellings.values()),
+        "held_out_nats_per_token": mean,
+        "held_out_perplexity": math.exp(min(mean, 700.0)),
+        "held_out_bits_per_character": (float(nats.sum()) / share + source.spelling_nats()) / LN2 / held_out.chars,
+        "parameters": sum(value.numel() for value in state.parameters.values()),
+        "vocabulary": source.tokeniser.size,
+        **prepared.figures,
+    }
+    run.finish(model=dump(prepared.objective.plain(chosen)), card=write_card(run, summary), summary=summary)
+    if mean > source.unigram_nats():
+        say(
+            f"The model needs {mean:.3g} nats a token, and the frequencies of the tokens alone would need "
+            f"{source.unigram_nats():.3g}: it learned nothing of use; train longer, or with a smaller --rate than "
+            f"{prepared.training.rate:g}."
+        )
