@@ -14,7 +14,8 @@ keeps what it finds on the way: scores, weights, and what each head adds to the 
 Parameters are a plain dict; matrices stand inputs × outputs.
 
 Vaswani et al. (2017); Su et al. (2021) on rotary positions; Zhang and Sennrich (2019) on the norm; Shazeer (2020) on
-the gated layer. Left out: keys shared by several heads, dropout, a context longer than was trained.
+the gated layer; Ainslie et al. (2023) on keys shared by several heads. Left out: dropout, biases, a context longer than
+was trained. The same model over a tokeniser, which scores and writes texts of any length, is in gpt_model.py.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class GPTConfig:
     """The sizes. `mlp` is the width of the gated layer, 0 for attention only; `context` the most tokens of a text.
 
     `query_key_norm` normalises the queries and keys of each head; `tied` uses the embedding for the output too.
+    `key_value_heads` is the number of different keys and values, each shared by as many heads in a row; 0: one a head.
     """
 
     vocabulary: int
@@ -51,6 +53,8 @@ class GPTConfig:
     query_key_norm: bool = True
     tied: bool = True
     rotary_base: float = 10_000.0
+    key_value_heads: int = 0
+    norm_epsilon: float = NORM_EPSILON
 
     def __post_init__(self) -> None:
         limits = (
@@ -61,6 +65,7 @@ class GPTConfig:
             ("mlp", self.mlp >= 0, "a width of at least 1, or 0 for attention only"),
             ("context", self.context >= 2, "at least 2 tokens"),
             ("rotary_base", 1 < self.rotary_base < math.inf, "a number above 1"),
+            ("norm_epsilon", 0 < self.norm_epsilon < math.inf, "a small number above 0"),
         )
         for name, fits, wanted in limits:
             if not fits:
@@ -70,10 +75,20 @@ class GPTConfig:
                 f"dimension of a GPT is {self.dimension}, which {self.heads} heads cannot share in pairs of "
                 f"coordinates; give a multiple of {2 * self.heads}."
             )
+        if self.key_value_heads < 0 or self.heads % (self.key_value_heads or 1):
+            raise UsageError(
+                f"key_value_heads of a GPT is {self.key_value_heads}, which {self.heads} heads cannot share evenly; "
+                f"give a divisor of {self.heads}, or 0 for one a head."
+            )
 
     @property
     def head_dimension(self) -> int:
         return self.dimension // self.heads
+
+    @property
+    def key_heads(self) -> int:
+        """The number of different keys and values."""
+        return self.key_value_heads or self.heads
 
 
 def initial_parameters(config: GPTConfig, generator: np.random.Generator) -> Parameters:
@@ -89,7 +104,8 @@ def initial_parameters(config: GPTConfig, generator: np.random.Generator) -> Par
     found = {"embedding": draw(V, D, plain if config.tied else 1.0)}
     for n in range(config.layers):
         found[f"layers.{n}.attention_norm"] = torch.ones(D)
-        found |= {f"layers.{n}.{name}": draw(D, D, plain) for name in "qkv"}
+        found[f"layers.{n}.q"] = draw(D, D, plain)
+        found |= {f"layers.{n}.{name}": draw(D, config.key_heads * d, plain) for name in "kv"}
         found[f"layers.{n}.o"] = draw(D, D, plain * quiet)
         if config.query_key_norm:
             found |= {f"layers.{n}.{name}_norm": torch.ones(d) for name in "qk"}
@@ -112,12 +128,12 @@ def forward(P: Mapping[str, Tensor], config: GPTConfig, ids: Tensor) -> Tensor:
         mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)  # B×H×T×d
         x = x + mixed.transpose(1, 2).flatten(2) @ P[f"layers.{n}.o"]
         if config.mlp:
-            x = x + gated_layer(P, n, x)
+            x = x + gated_layer(P, config, n, x)
     return logits_of(P, config, x)
 
 
-def rms_norm(x: Tensor, gain: Tensor) -> Tensor:
-    return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + NORM_EPSILON) * gain
+def rms_norm(x: Tensor, gain: Tensor, epsilon: float = NORM_EPSILON) -> Tensor:
+    return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + epsilon) * gain
 
 
 def rotary_turns(config: GPTConfig, times: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -139,24 +155,28 @@ def turned(x: Tensor, turns: tuple[Tensor, Tensor]) -> Tensor:
 def queries_keys_values(
     P: Mapping[str, Tensor], config: GPTConfig, layer: int, x: Tensor, turns: tuple[Tensor, Tensor]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Of one layer, B×H×T×d each, positions turned in."""
-    read = rms_norm(x, P[f"layers.{layer}.attention_norm"])
-    shape = (*x.shape[:2], config.heads, config.head_dimension)
+    """Of one layer, B×H×T×d each, positions turned in; keys and values that heads share are there once for each."""
+    epsilon = config.norm_epsilon
+    read = rms_norm(x, P[f"layers.{layer}.attention_norm"], epsilon)
+    shape = (*x.shape[:2], -1, config.head_dimension)
     q, k, v = ((read @ P[f"layers.{layer}.{name}"]).view(shape).transpose(1, 2) for name in "qkv")
     if config.query_key_norm:
-        q, k = rms_norm(q, P[f"layers.{layer}.q_norm"]), rms_norm(k, P[f"layers.{layer}.k_norm"])
-    return turned(q, turns), turned(k, turns), v
+        q, k = rms_norm(q, P[f"layers.{layer}.q_norm"], epsilon), rms_norm(k, P[f"layers.{layer}.k_norm"], epsilon)
+    q, k = turned(q, turns), turned(k, turns)
+    if config.key_heads < config.heads:
+        k, v = (shared.repeat_interleave(config.heads // config.key_heads, dim=1) for shared in (k, v))
+    return q, k, v
 
 
-def gated_layer(P: Mapping[str, Tensor], layer: int, x: Tensor) -> Tensor:
-    read = rms_norm(x, P[f"layers.{layer}.mlp_norm"])
+def gated_layer(P: Mapping[str, Tensor], config: GPTConfig, layer: int, x: Tensor) -> Tensor:
+    read = rms_norm(x, P[f"layers.{layer}.mlp_norm"], config.norm_epsilon)
     gate, up = read @ P[f"layers.{layer}.gate"], read @ P[f"layers.{layer}.up"]
     return (functional.silu(gate) * up) @ P[f"layers.{layer}.down"]
 
 
 def logits_of(P: Mapping[str, Tensor], config: GPTConfig, residual: Tensor) -> Tensor:
     output = P["embedding"].t() if config.tied else P["output"]
-    return rms_norm(residual, P["norm"]) @ output
+    return rms_norm(residual, P["norm"], config.norm_epsilon) @ output
 
 
 class GPT:
@@ -209,7 +229,7 @@ class GPT:
                     outputs[:, head] = vector
             x = x + outputs.sum(1)
             if config.mlp:
-                x = x + gated_layer(P, n, x)
+                x = x + gated_layer(P, config, n, x)
             all_scores.append(scores)
             all_weights.append(weights)
             all_outputs.append(outputs)
