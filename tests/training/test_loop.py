@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from itertools import count
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from torch import Tensor
 from inkling.errors import InklingError, UsageError
 from inkling.runs.recording import dump, read
 from inkling.training import loop
-from inkling.training.loop import Parameters, Schedule, Step, TrainingConfig, TrainingState, train
+from inkling.training.loop import Group, Parameters, Schedule, Step, TrainingConfig, TrainingState, train
 
 
 class Parabola:
@@ -120,12 +120,29 @@ def test_the_rate_falls_by_its_schedule(schedule: Schedule, factors: list[float]
     assert [config.rate_at(step) for step in range(8)] == pytest.approx([0.3 * factor for factor in factors])
 
 
+@pytest.mark.parametrize(
+    ("held", "factors"), [(0.0, [1, 3 / 4, 2 / 4, 1 / 4]), (0.75, [1, 1, 1, 1]), (0.25, [1, 1, 2 / 3, 1 / 3])]
+)
+def test_the_share_of_the_steps_that_a_late_rate_is_held_for_can_be_told(held: float, factors: list[float]) -> None:
+    config = TrainingConfig(steps=4, rate=0.3, schedule="late", held=held)
+    assert [config.rate_at(step) for step in range(4)] == pytest.approx([0.3 * factor for factor in factors])
+    assert config.rate_at(4) == 0.0
+
+
+def test_warm_up_then_hold_then_a_line_to_zero() -> None:
+    config = TrainingConfig(steps=10, rate=0.6, schedule="late", held=0.5, warm_up=3)
+    factors = [1 / 3, 2 / 3, 1, 1, 1, 1, 0.8, 0.6, 0.4, 0.2]
+    assert [config.rate_at(step) for step in range(10)] == pytest.approx([0.6 * factor for factor in factors])
+
+
 def test_the_rate_rises_in_a_line_while_it_warms_up() -> None:
     config = TrainingConfig(steps=10, rate=0.4, schedule="constant", warm_up=4)
     assert [config.rate_at(step) for step in range(6)] == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.4, 0.4])
 
 
-@pytest.mark.parametrize("wrong", [{"steps": 0}, {"rate": 0.0}, {"rate": math.nan}, {"evaluate_every": 0}])
+@pytest.mark.parametrize(
+    "wrong", [{"steps": 0}, {"rate": 0.0}, {"rate": math.nan}, {"evaluate_every": 0}, {"held": 1.0}, {"spikes": "skip"}]
+)
 def test_a_training_that_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=next(iter(wrong))):
         TrainingConfig(**wrong)
@@ -274,10 +291,15 @@ def test_a_checkpoint_of_other_parameters_is_refused() -> None:
 # ------------------------------------------------------------------------------------------------ going on
 
 
-@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
+MUON_AND_ADAM = (Group("W", "muon", decay=0.1), Group("*", factor=0.3, decay=0.2, betas=(0.8, 0.9)))
+
+
+@pytest.mark.parametrize(
+    "how", [{"optimiser": "sgd"}, {"optimiser": "adam"}, {"groups": MUON_AND_ADAM, "spikes": "stop", "clip": 1.0}]
+)
 @pytest.mark.parametrize("stop", [0, 1, 4, 9, 10, 19, 20])
-def test_interrupted_and_resumed_is_uninterrupted_to_the_bit(optimiser: Literal["sgd", "adam"], stop: int) -> None:
-    config = TrainingConfig(steps=20, optimiser=optimiser, rate=0.05, evaluate_every=3, schedule="late", warm_up=5)
+def test_interrupted_and_resumed_is_uninterrupted_to_the_bit(how: dict[str, Any], stop: int) -> None:
+    config = TrainingConfig(steps=20, rate=0.05, evaluate_every=3, schedule="late", warm_up=5, **how)
 
     def identity(step: int) -> int:
         return step
@@ -309,6 +331,28 @@ def test_interrupted_and_resumed_is_uninterrupted_to_the_bit(optimiser: Literal[
         assert torch.equal(state.tensors()[name], value), name
     assert set(state.tensors()) == set(expected_state.tensors())
     assert (state.best_nats, state.stale, state.finished) == (expected_state.best_nats, expected_state.stale, True)
+    assert (state.recent, state.above) == (expected_state.recent, expected_state.above)
+
+
+def test_each_group_is_changed_by_its_own_optimiser_at_its_own_rate() -> None:
+    objective, untouched = Noisy(), Noisy()
+    objective.gradient(0, 0)
+    (mean,) = (value.grad / 2 for value in (objective.parameters["b.c"],) if value.grad is not None)
+    config = TrainingConfig(steps=1, rate=0.1, schedule="constant", groups=(Group("W"), Group("b.*", "sgd", 0.5)))
+    list(train(objective, int, config, TrainingState(objective.parameters)))
+    assert (objective.parameters["W"] - untouched.parameters["W"]).abs().tolist() == [
+        pytest.approx([0.1] * 4, rel=1e-4)
+    ] * 3  # the first step of Adam
+    expected = untouched.parameters["b.c"] - 0.05 * mean
+    torch.testing.assert_close(objective.parameters["b.c"], expected, rtol=0, atol=1e-7)
+
+
+def test_groups_that_do_not_fit_are_refused_before_anything_is_worked_out() -> None:
+    objective = Noisy()
+    config = TrainingConfig(groups=(Group("W"),))
+    with pytest.raises(UsageError, match=r"No group says how the parameter b\.c"):
+        next(train(objective, int, config, TrainingState(objective.parameters)))
+    assert objective.parameters["W"].grad is None
 
 
 def test_a_finished_state_takes_no_more_steps() -> None:
@@ -334,11 +378,12 @@ def test_training_does_not_import_a_compiler() -> None:
     program = (
         "import sys, torch; from inkling.training.loop import *\n"
         "class Flat:\n"
-        "    parameters = {'x': torch.zeros(1)}\n"
+        "    parameters = {'x': torch.zeros(1, 1)}\n"
         "    def gradient(self, batch, step):\n"
-        "        self.parameters['x'].grad = torch.ones(1); return 1.0, 1.0\n"
-        "for kind in ('adam', 'sgd'):\n"
-        "    list(train(Flat(), int, TrainingConfig(steps=2, optimiser=kind), TrainingState(Flat.parameters)))\n"
+        "        self.parameters['x'].grad = torch.ones(1, 1); return 1.0, 1.0\n"
+        "for kind in ('adam', 'sgd', 'muon'):\n"
+        "    config = TrainingConfig(steps=2, groups=(Group('*', kind),))\n"
+        "    list(train(Flat(), int, config, TrainingState(Flat.parameters)))\n"
         "assert not {'torch._dynamo', 'sympy'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

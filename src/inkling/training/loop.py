@@ -10,6 +10,8 @@ what the objective itself remembers (`memory`: the state that a recurrent model 
 gives the same numbers to the bit, unless a time budget was too short for the steps: then the clock sets the rate.
 
 When `validate` is given, the parameters that did best on held-out text are kept beside the current ones.
+How parameters are changed, and which how, is in `optimisers`; when a loss has come apart, in `spikes`; how several
+processes act as one, in `processes`; what is kept, in `state`.
 """
 
 from __future__ import annotations
@@ -17,17 +19,20 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from statistics import median
 from typing import Literal, Protocol, TypeVar
 
-import torch
-from torch import Tensor
-
 from inkling.errors import InklingError, UsageError
+from inkling.training import spikes
+from inkling.training.optimisers import Group, assign, descend
+from inkling.training.processes import ALONE, Processes
+from inkling.training.state import Parameters, TrainingState
+
+__all__ = ["Group", "Objective", "Parameters", "Schedule", "Step", "TrainingConfig", "TrainingState", "train"]
 
 Batch = TypeVar("Batch", contravariant=True)
 Schedule = Literal["constant", "linear", "late", "halved"]
-Parameters = dict[str, Tensor]
 
 
 class Objective(Protocol[Batch]):
@@ -40,7 +45,11 @@ class Objective(Protocol[Batch]):
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """How the parameters are changed. `rate` falls by `schedule`; `patience` counts evaluations without improvement."""
+    """How the parameters are changed. `rate` falls by `schedule`; `patience` counts evaluations without improvement.
+
+    Without `groups` all parameters are changed by `optimiser`; with them, each group says by which, and at what factor
+    of the rate.
+    """
 
     steps: int = 300
     optimiser: Literal["sgd", "adam"] = "adam"
@@ -51,6 +60,9 @@ class TrainingConfig:
     patience: int = 0  # 0: go through all the steps
     max_seconds: float = math.inf
     clip: float = 0.0  # longest gradient (Euclidean, per token) that is followed at its full length; 0: any
+    held: float = 0.5  # share of the steps after which a `late` rate falls
+    groups: tuple[Group, ...] = ()
+    spikes: Literal["stop", "ignore"] = "ignore"  # a loss that jumps and does not come back
 
     def __post_init__(self) -> None:
         limits = (
@@ -59,14 +71,20 @@ class TrainingConfig:
             ("evaluate_every", self.evaluate_every >= 1, "at least 1"),
             ("patience", self.patience >= 0, "0 (never stop early) or more"),
             ("max_seconds", self.max_seconds > 0, "a number above 0"),
+            ("held", 0 <= self.held < 1, "a share from 0 to below 1"),
+            ("spikes", self.spikes in ("stop", "ignore"), "stop or ignore"),
             ("clip", 0 <= self.clip < math.inf, "0 (never) or a number above 0"),
         )
         for name, fits, wanted in limits:
             if not fits:
                 raise UsageError(f"{name} of a training is {getattr(self, name)}; give {wanted}.")
 
+    @property
+    def all_groups(self) -> tuple[Group, ...]:
+        return self.groups or (Group("*", self.optimiser),)
+
     def rate_at(self, step: int, seconds: float = 0.0) -> float:
-        """`late` holds the rate for the first half, then falls to zero in a line; `halved` halves it halfway.
+        """`late` holds the rate for the share `held`, then falls to zero in a line; `halved` halves it halfway.
 
         A computer that turns out slower than planned reaches the end by the clock, and the rate falls with it.
         """
@@ -74,7 +92,7 @@ class TrainingConfig:
         factor = {
             "constant": 1.0,
             "linear": 1.0 - progress,
-            "late": min(1.0, 2.0 * (1.0 - progress)),
+            "late": min(1.0, (1.0 - progress) / (1.0 - self.held)),
             "halved": 1.0 if progress < 0.5 else 0.5,
         }[self.schedule]
         return self.rate * factor * min(1.0, (step + 1) / max(1, self.warm_up))
@@ -94,74 +112,33 @@ class Step:
     steps: int = 0  # that there will be, as far as can be seen
 
 
-@dataclass
-class TrainingState:
-    """All that a checkpoint must hold. The tensors are the live ones."""
-
-    parameters: Parameters
-    step: int = 0
-    seconds: float = 0.0
-    moments: dict[str, Tensor] = field(default_factory=dict)  # of Adam: "parameter.mean" and "parameter.square"
-    best: Parameters = field(default_factory=dict)
-    memory: Parameters = field(default_factory=dict)  # of the objective; it changes them where they are
-    best_nats: float = math.inf
-    stale: int = 0  # evaluations since the best one
-    finished: bool = False
-    settled: bool = True  # False within a step, while some of the above is old and some new: not to be saved
-
-    def tensors(self) -> dict[str, Tensor]:
-        groups = {"parameters": self.parameters, "moments": self.moments, "best": self.best, "memory": self.memory}
-        return {f"{group}/{name}": value for group, values in groups.items() for name, value in values.items()}
-
-    def scalars(self) -> dict[str, float | int | bool]:
-        return {
-            "step": self.step,
-            "seconds": self.seconds,
-            "best_nats": self.best_nats,
-            "stale": self.stale,
-            "finished": self.finished,
-        }
-
-    def restore(self, tensors: dict[str, Tensor], scalars: dict[str, float]) -> None:
-        """Takes the place that `tensors` and `scalars` describe; the parameters are overwritten where they are."""
-        groups: dict[str, dict[str, Tensor]] = {"parameters": {}, "moments": {}, "best": {}, "memory": {}}
-        for name, value in tensors.items():
-            group, _, rest = name.partition("/")
-            groups[group][rest] = value.clone()
-        for group, live in (("parameters", self.parameters), ("memory", self.memory)):
-            if {n: v.shape for n, v in groups[group].items()} != {n: v.shape for n, v in live.items()}:
-                raise InklingError("The checkpoint has other parameters than this configuration makes; train anew.")
-            for name, value in groups[group].items():
-                live[name].data.copy_(value)
-        self.moments, self.best = groups["moments"], groups["best"]
-        self.step, self.stale = int(scalars["step"]), int(scalars["stale"])
-        self.seconds, self.best_nats = float(scalars["seconds"]), float(scalars["best_nats"])
-        self.finished = bool(scalars["finished"])
-
-    def chosen(self) -> Parameters:
-        """The best parameters by held-out text, or the current ones if none were judged."""
-        return self.best or self.parameters
-
-
 def train(
     objective: Objective[Batch],
     batches: Callable[[int], Batch],
     config: TrainingConfig,
     state: TrainingState,
     validate: Callable[[Parameters], tuple[float, float]] | None = None,
+    processes: Processes = ALONE,
 ) -> Iterator[Step]:
     """Goes on from `state` until the steps, the patience or the time run out, changing `state` as it goes.
 
-    `validate` gives the sum of nats over held-out text and its tokens, for the parameters it is handed.
+    `validate` gives the sum of nats over held-out text and its tokens, for the parameters it is handed. Of several
+    processes each hands in its own share of the batches, and the first one validates and holds the clock.
     """
+    assign(config.all_groups, state.parameters)  # what does not fit is said before anything is worked out
+    processes.check(state)
     started = time.perf_counter() - state.seconds
     while not state.finished:
         rate = config.rate_at(state.step, state.seconds)
         nats, tokens = objective.gradient(batches(state.step), state.step)
-        if not math.isfinite(nats):
+        nats, tokens = processes.add_up(state.parameters, nats, tokens)
+        _check(state, config, nats)
+        recent, above = spikes.seen(state.recent, state.above, nats / tokens) if config.spikes == "stop" else ((), 0)
+        if above >= spikes.IN_A_ROW:
             raise InklingError(
-                f"The loss is no longer a number after step {state.step}: the last checkpoint is kept; "
-                f"try again with a smaller --rate than {config.rate:g}."
+                f"The loss jumped from {median(recent):.3g} to {nats / tokens:.3g} nats a token and has not come back "
+                f"for {above} steps up to step {state.step}: the last checkpoint is kept; try again with a smaller "
+                f"--rate than {config.rate:g}."
             )
         for parameter in state.parameters.values():
             assert parameter.grad is not None
@@ -170,13 +147,13 @@ def train(
             _shorten(state.parameters, config.clip)
         state.settled = False
         _descend(config, state, rate)
-        state.step += 1
+        state.step, state.recent, state.above = state.step + 1, recent, above
 
         held_out, best = None, False
-        state.seconds = time.perf_counter() - started
+        (state.seconds,) = processes.from_first(time.perf_counter() - started)
         last = state.step >= config.steps or state.seconds >= config.max_seconds
         if validate is not None and (last or state.step % config.evaluate_every == 0):
-            total, count = validate(state.parameters)
+            total, count = processes.from_first(*(validate(state.parameters) if processes.leads else (0.0, 0.0)))
             held_out = total / count
             best = held_out < state.best_nats
             if best:
@@ -184,7 +161,7 @@ def train(
                 state.best = {name: value.detach().clone() for name, value in state.parameters.items()}
             else:
                 state.stale += 1
-        state.seconds = time.perf_counter() - started
+        (state.seconds,) = processes.from_first(time.perf_counter() - started)
         impatient = 0 < config.patience <= state.stale
         state.finished = last or impatient
         state.settled = True
@@ -201,21 +178,20 @@ def _shorten(parameters: Parameters, longest: float) -> None:
             gradient.mul_(longest / length)
 
 
-def _descend(config: TrainingConfig, state: TrainingState, rate: float) -> None:
-    """One step downhill, in place: plain, or Adam (Kingma and Ba 2015, algorithm 1, with β = 0.9 and 0.99).
+def _check(state: TrainingState, config: TrainingConfig, nats: float) -> None:
+    """Before anything is changed by them: the loss and the gradients are numbers."""
+    wrong = "The loss is" if not math.isfinite(nats) else ""
+    for name, parameter in state.parameters.items() if not wrong else ():
+        # The sum of numbers is one, and that of anything else is not: the cheapest look at all of them.
+        if parameter.grad is not None and not math.isfinite(float(parameter.grad.sum())):
+            wrong = f"The gradient of {name} is"
+            break
+    if wrong:
+        raise InklingError(
+            f"{wrong} no longer a number after step {state.step}: the last checkpoint is kept; "
+            f"try again with a smaller --rate than {config.rate:g}."
+        )
 
-    By hand, because making an optimiser of torch's imports its compiler, which takes longer than a small training.
-    """
-    taken = state.step + 1
-    for name, parameter in state.parameters.items():
-        assert parameter.grad is not None
-        gradient, value = parameter.grad, parameter.data
-        if config.optimiser == "sgd":
-            value.add_(gradient, alpha=-rate)
-            continue
-        mean = state.moments.setdefault(f"{name}.mean", torch.zeros_like(value))
-        square = state.moments.setdefault(f"{name}.square", torch.zeros_like(value))
-        mean.lerp_(gradient, 0.1)
-        square.mul_(0.99).addcmul_(gradient, gradient, value=0.01)
-        scale = (square / (1 - 0.99**taken)).sqrt_().add_(1e-8)
-        value.addcdiv_(mean, scale, value=-rate / (1 - 0.9**taken))
+
+def _descend(config: TrainingConfig, state: TrainingState, rate: float) -> None:
+    descend(config.all_groups, state.parameters, state.moments, rate, state.step + 1)
