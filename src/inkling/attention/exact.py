@@ -25,7 +25,7 @@ import numpy as np
 from inkling.attention.arrays import Floats
 from inkling.attention.case import Case
 from inkling.attention.head import softmax
-from inkling.attention.log_sum import share_below
+from inkling.attention.log_sum import log_sum, probability_below, share_below
 from inkling.attention.quadrature import weight_moments
 from inkling.attention.two_heads import weight_products
 
@@ -75,18 +75,19 @@ class HeadLaw:
         """Of the weight on the wanted keys together."""
         if not self.score_deviations.any():
             return float(self.weights_at_means[list(self.looks)].sum())
-        low, high = -1.0, 1.0
-        while self._below(logistic(low)) > p and low > -1e9:
+        wanted = np.isin(np.arange(len(self.score_means)), self.looks)
+        if wanted.all():
+            return 1.0
+        first, second = (log_sum(self.score_means[part], self.score_deviations[part]) for part in (wanted, ~wanted))
+        low, high = -1.0, 1.0  # of the logit
+        while probability_below(first, second, low) > p and low > -1e12:
             low *= 2
-        while self._below(logistic(high)) < p and high < 1e9:
+        while probability_below(first, second, high) < p and high < 1e12:
             high *= 2
         for _ in range(60):
             middle = (low + high) / 2
-            low, high = (middle, high) if self._below(logistic(middle)) < p else (low, middle)
+            low, high = (middle, high) if probability_below(first, second, middle) < p else (low, middle)
         return logistic((low + high) / 2)
-
-    def _below(self, share: float) -> float:
-        return share_below(self.score_means, self.score_deviations, np.array(self.looks), share)
 
 
 @dataclass(frozen=True)

@@ -218,8 +218,11 @@ def swinging(context: Context) -> Finding:
     drawn_b = b + math.sqrt(alpha) * generator.normal(size=(50_000, 20))
     query = beta * (a + b)
     figures = list(found.figures)
-    for name, keys, known in (("a", drawn_a, beta**2 * (2 * alpha + 0.5)), ("b", drawn_b, 2 * alpha * beta**2)):
-        scores = keys @ query
+    formulas = {"a": beta**2 * (2 * alpha + 0.5), "b": 2 * alpha * beta**2}
+    right = True
+    for key, (name, keys) in enumerate((("a", drawn_a), ("b", drawn_b))):
+        scores, known = keys @ query, float(found.case.score_deviations[0, key]) ** 2
+        right = right and abs(known / formulas[name] - 1) < 1e-12
         variance = float(scores.var())
         error = float(np.sqrt((((scores - scores.mean()) ** 2).var()) / len(scores)))
         figures.append(Figure(f"variance of the score of {name}", known, variance, error))
@@ -233,6 +236,7 @@ def swinging(context: Context) -> Finding:
         f"give {printed:.2f}",
         "corrected",
         figures,
+        right,
         exhibits=(cloud(found), law_chart(found)),
         more={"share_at_gamma_1.2": true, "share_with_the_printed_sign": printed},
         title="E6: one head, one uncertain key",
