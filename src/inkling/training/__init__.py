@@ -1,1 +1,1 @@
-"""The one loop, schedules, and the state of a checkpoint. Never which model it trains."""
+"""The one loop, optimisers, schedules, processes, and the state of a checkpoint. Never which model it trains."""
