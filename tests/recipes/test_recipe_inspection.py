@@ -101,7 +101,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "novel.txt").write_text("The Cat sat.\nThe dog sat on the cat.\nAll was well.\n", encoding="utf-8")
-    (tmp_path / "rows.csv").write_text('text,label\n"abcdefgh",1\n"klmnopq",0\n', encoding="utf-8")
+    (tmp_path / "rows.csv").write_text('text,label\n"abcdefgh",1\n"klmnopq",0\n"rstuvwx",1\n', encoding="utf-8")
     return tmp_path
 
 
@@ -135,8 +135,8 @@ def test_a_text_is_read_behind_the_normalisation_of_the_model(here: Path, monkey
 def test_rows_of_a_table_stay_apart(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reader = opened(monkeypatch)
     found = inspect_run("runs/gpt", ["rows.csv"], 9, 3, 0.1, 0)
-    assert spelled(reader.shown[0]) == ["abc", "def", "klm", "nop"]
-    assert found.texts == 4
+    assert spelled(reader.shown[0]) == ["abc", "def", "klm", "nop", "rst", "uvw"]
+    assert found.texts == 6
 
 
 def test_maps_name_the_tokens_of_the_first_window(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
