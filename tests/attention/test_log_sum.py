@@ -112,7 +112,7 @@ def test_vanishing_noise_tends_to_none(alpha: float) -> None:
     )
 
 
-@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+@pytest.mark.parametrize("share", [0.2, 0.5])
 def test_it_agrees_with_samples(share: float) -> None:
     generator = np.random.default_rng(8)
     m, s = generator.normal(0, 1.5, 9), np.array([0.0, 0.0, 0.1, 0.1, 1.0, 1.0, 1.0, 3.0, 6.0])

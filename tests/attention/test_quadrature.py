@@ -85,7 +85,7 @@ def test_equal_keys_share_equally(keys: int, deviation: float) -> None:
     np.testing.assert_allclose(found.means, 1 / keys, rtol=1e-9)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(st.integers(0, 10**6), st.integers(1, 9), st.floats(-3, 4), st.floats(-4, 4))
 def test_means_sum_to_one_and_rows_of_products_to_means(
     seed: int, keys: int, log_size: float, log_noise: float

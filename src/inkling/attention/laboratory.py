@@ -259,7 +259,8 @@ def _pair_figures(h: int, pair: LogitNormal, drawn: Simulated) -> Iterator[Figur
         logit, quantile = pair.logit_quantile(p), pair.quantile(p)
         limit = f"{quantile:.4g}" if 1e-4 < quantile < 1 - 1e-4 else f"σ({logit:.4g})"
         count = int((leads <= logit).sum())
-        yield _share(f"head {h + 1}: a's share of both ≤ {limit}", p, share(count, len(leads)), len(leads))
+        name = f"head {h + 1}: a's share of both ≤ {limit}, its {p:.0%} quantile"
+        yield _share(name, p, share(count, len(leads)), len(leads))
 
 
 def _part_figures(whose: str, setting: Setting, known: Exact, drawn: Simulated) -> Iterator[Figure]:
