@@ -199,7 +199,7 @@ def coherent(keys: int, dimension: int, coherence: float, generator: np.random.G
         return least
     start, end = (least, drawn) if coherence <= _coherence(drawn) else (drawn, np.broadcast_to(common, drawn.shape))
     low, high = 0.0, 1.0  # coherence at `low` is at most the one wanted
-    for _ in range(200):
+    for _ in range(60):  # a double has no more digits
         middle = (low + high) / 2
         if _coherence(_unit((1 - middle) * start + middle * end)) <= coherence:
             low = middle

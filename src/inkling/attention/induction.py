@@ -203,11 +203,11 @@ class InductionTrace:
 
     @property
     def sentence(self) -> str:
-        last = self.predictions[-1]
+        count, last = len(self.words) - 1, self.predictions[-1]
         says = f"the next word is {last!r}" if last is not None else "nothing, for its last word is new"
         return (
-            f"After {len(self.words) - 1} words the two heads say: {says}. No entry is further than {self.error:.2g} "
-            f"from the exact rule (proven: {self.bound:.2g})."
+            f"After {count} {'word' if count == 1 else 'words'} the two heads say: {says}. No entry is further than "
+            f"{self.error:.2g} from the exact rule (proven: {self.bound:.2g})."
         )
 
     def summary(self) -> str:

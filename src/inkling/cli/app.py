@@ -13,7 +13,6 @@ import typer
 
 from inkling.cli import (
     ablate,
-    attention,
     check,
     classify,
     demonstrate,
@@ -63,7 +62,7 @@ app.command("surprise")(surprise.surprise)
 app.command("classify")(classify.classify)
 app.command("errors")(errors.errors)
 app.add_typer(ablate.app, name="ablate")
-app.add_typer(attention.app, name="attention")
+app.add_typer(construct.app, name="attention")
 app.add_typer(manage.runs, name="runs")
 app.add_typer(manage.data, name="data")
 app.command("gradcheck")(check.gradcheck)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
+from inkling.cli.numbers import MOST_VECTORS, read_vectors, read_whole_numbers
 from inkling.cli.options import Json, check_seed, print_json
 
 if TYPE_CHECKING:
-    from inkling.attention.arrays import Floats
     from inkling.attention.laboratory import Kind
     from inkling.figures import Page
 
@@ -59,8 +58,6 @@ SAMPLES = 200_000
 BETA = 10.0
 MOST_ORTHONORMAL = 5000  # keys, of as many dimensions: a gigabyte
 MOST_COHERENT = 1000  # keys, and dimensions, that are moved about until their cosines are right
-MOST_VECTORS = 2000  # of as many numbers, that a query or a matrix is solved for: seconds
-MOST_BYTES = 100_000_000  # of a file of vectors
 
 
 class Shown(Protocol):
@@ -148,7 +145,7 @@ def average(
             *(keys, beta, t, noise, alpha, dimension, coherence, scaled, a, b, False, samples, seed, html, svg, json),
         )
         return
-    _check_pages(html, svg)
+    check_pages(html, svg)
     check_seed(seed)
     _refuse(
         context, "--chosen, which builds a query for keys as given", "noise", "alpha", "scaled", "a", "b", "samples"
@@ -167,12 +164,12 @@ def average(
     from inkling.attention.case import coherent, orthonormal
 
     if given is not None:
-        vectors = _vectors("--from", given)
+        vectors = read_vectors("--from", given)
     else:
         _check_size(keys, dimension, coherence, MOST_VECTORS)
         generator = np.random.default_rng((seed, 1))
         vectors = coherent(keys, dimension or keys, coherence, generator) if coherence else orthonormal(keys, dimension)
-    numbers = [number - 1 for number in _whole_numbers("--chosen", chosen, len(vectors))]
+    numbers = [number - 1 for number in read_whole_numbers("--chosen", chosen, len(vectors))]
     try:
         if error is not None:
             found = construct.average(vectors, numbers, error=error)
@@ -182,7 +179,7 @@ def average(
         raise
     except InklingError as failure:
         raise InklingError(f"Counting keys from 0, as Python does: {failure}") from failure
-    _show(found, html, svg, json)
+    show(found, html, svg, json)
 
 
 @app.command()
@@ -248,148 +245,6 @@ def heads(
 
 
 @app.command()
-def extract(
-    first: Annotated[str | None, typer.Argument(metavar="[A]", help="Basis of A, a vector a row.")] = None,
-    second: Annotated[str | None, typer.Argument(metavar="[B]", help="Basis of B.")] = None,
-    seed: Annotated[int, typer.Option(help="Of random bases, when none are given.")] = 0,
-    html: Html = None,
-    svg: Svg = None,
-    json: Json = False,
-) -> None:
-    """The matrix that reads v_a out of v_a + v_b, for v_a in the span of A and v_b in that of B.
-
-    A basis is a file (numbers separated by commas or spaces, a vector a row) or the numbers themselves, with ; between
-    vectors; these vectors are the columns of A and B. Without any, two random planes in five dimensions are taken.
-
-    \b
-    Examples:
-      inkling attention extract "1 0 0; 0 1 0" "0 0 1"
-      inkling attention extract "1 0 0" "1 1 0" --html extract.html
-      inkling attention extract
-    """
-    import numpy as np
-
-    from inkling.attention import construct
-    from inkling.errors import UsageError
-
-    _check_pages(html, svg)
-    check_seed(seed)
-    if (first is None) != (second is None):
-        raise UsageError("One basis is given; give two, A and B, or none to see an example.")
-    if first is None or second is None:
-        generator = np.random.default_rng(seed)
-        A, B = generator.normal(size=(2, 5)), generator.normal(size=(2, 5))
-    else:
-        A, B = _vectors("A", first), _vectors("B", second)
-    _show(construct.extract(A.T, B.T), html, svg, json)
-
-
-@app.command()
-def design(
-    tokens: Annotated[
-        str, typer.Argument(help="What tokens are made of: components joined by + and −, tokens by commas.")
-    ] = "d+b, a, c+b",
-    wishes: Annotated[
-        str, typer.Argument(help="What tokens should output, by their number: '1=b-c, 2=b'.")
-    ] = "1=b-c, 2=b",
-    beta: Annotated[float, typer.Option(help="Length of each component; the scores that are made are β².")] = 3.0,
-    looks: Annotated[
-        str | None, typer.Option(help="Where tokens must look, such as '1=3, 2=1+3'. [default: searched]")
-    ] = None,
-    linear: Annotated[
-        bool, typer.Option(help="Let V be any linear map, which may make one component out of another.")
-    ] = False,
-    html: Html = None,
-    svg: Svg = None,
-    json: Json = False,
-) -> None:
-    """Build K, Q and V of self-attention, so that tokens output what you wish; or say why it cannot be done.
-
-    Tokens are sums of orthogonal components that you name. By default V may weigh components, not make one out of
-    another. It is also said whether K = Q = V = I could do it, with a proof if not.
-
-    \b
-    Examples:
-      inkling attention design "d+b, a, c+b" "1=b-c, 2=b"
-      inkling attention design "a+x, b+y, c" "3=x+y" --html design.html
-      inkling attention design "a, b" "1=3b" --looks "1=2"
-      inkling attention design "a, a" "1=a, 2=2a"            equal tokens, different wishes
-    """
-    import numpy as np
-
-    from inkling.attention import design as designs
-    from inkling.attention.hull import identity_verdict
-    from inkling.attention.wishes import parse_tokens, parse_wishes
-    from inkling.errors import UsageError
-
-    _check_pages(html, svg)
-    if not 1e-3 <= beta <= 1e3:
-        raise UsageError(f"--beta is {beta:g}; give a number from 0.001 to 1000.")
-    names, inputs = parse_tokens(tokens)
-    wanted = parse_wishes(wishes, names, len(inputs))
-    fixed = None if looks is None else _looks(looks, len(inputs), wanted)
-    components = beta * np.eye(len(names))
-    found = designs.design(
-        components,
-        inputs,
-        wanted,
-        beta**2,
-        names,
-        looks=fixed,
-        values="linear" if linear else "components",
-    )
-    titles = [f"token {i + 1}" for i in range(len(inputs))]
-    plain = [identity_verdict(inputs @ components, wanted[i] @ components, i, names=titles) for i in sorted(wanted)]
-    _show(_WithIdentity(found, plain), html, svg, json)
-
-
-class _WithIdentity:
-    """A design, and what K = Q = V = I would do for each of its wishes."""
-
-    def __init__(self, found: Any, plain: Sequence[Any]) -> None:
-        self.found, self.plain = found, plain
-
-    def page(self) -> Page:
-        from inkling.figures import Page, Prose
-
-        page = self.found.page()
-        said = "\n\n".join(verdict.sentence for verdict in self.plain)
-        return Page(page.title, (*page.exhibits, Prose(said, "And with K = Q = V = I?")))
-
-    def to_json(self) -> dict[str, Any]:
-        return {**self.found.to_json(), "identity": [verdict.to_json() for verdict in self.plain]}
-
-
-@app.command()
-def induction(
-    words: Annotated[str, typer.Argument(help="A text; words are separated by spaces.")] = "the cat sat on the",
-    sharpness: Annotated[float, typer.Option(help="By how much a wanted score leads.")] = 40.0,
-    html: Html = None,
-    svg: Svg = None,
-    json: Json = False,
-) -> None:
-    """Two constructed layers that do induction: where the present word stood before, what followed it?
-
-    The first layer tells each place what stood before it, the second looks where that is the present word.
-
-    \b
-    Examples:
-      inkling attention induction "A B C A B"
-      inkling attention induction "the cat sat on the" --html induction.html
-    """
-    from inkling.attention.induction import Induction
-    from inkling.errors import UsageError
-
-    _check_pages(html, svg)
-    given = words.split()
-    if not given:
-        raise UsageError("The text has no words; give a few, some of them twice.")
-    if not 0 < sharpness < math.inf:
-        raise UsageError(f"--sharpness is {sharpness:g}; give a finite number above 0.")
-    _show(Induction(tuple(dict.fromkeys(given)), len(given), sharpness).run(given), html, svg, json)
-
-
-@app.command()
 def inspect(
     context: typer.Context,
     run: Annotated[
@@ -420,7 +275,7 @@ def inspect(
     from inkling.errors import UsageError
     from inkling.report.terminal import progress
 
-    _check_pages(html, svg)
+    check_pages(html, svg)
     check_seed(seed)
     if not 2 <= texts <= 4096:
         raise UsageError(f"--texts is {texts}; give a whole number from 2 to 4,096.")
@@ -443,7 +298,7 @@ def inspect(
         from inkling.recipes.inspection import inspect_run
 
         found = inspect_run(run, on, texts, length, key_noise, seed)
-    _show(found, html, svg, json)
+    show(found, html, svg, json)
 
 
 def _experiment(
@@ -465,7 +320,7 @@ def _experiment(
     svg: str | None,
     json: bool,
 ) -> None:
-    _check_pages(html, svg)
+    check_pages(html, svg)
     check_seed(seed)
     sharpness = _beta(beta, t)
     _check_size(keys, dimension, coherence, MOST_ORTHONORMAL)
@@ -485,10 +340,10 @@ def _experiment(
         same=same,
         seed=seed,
     )
-    _show(experiment(setting, samples), html, svg, json)
+    show(experiment(setting, samples), html, svg, json)
 
 
-def _show(found: Shown, html: str | None, svg: str | None, json: bool) -> None:
+def show(found: Shown, html: str | None, svg: str | None, json: bool) -> None:
     from inkling.figures import Prose, Table
     from inkling.report.page import save, write
     from inkling.report.terminal import notice, print_page
@@ -508,7 +363,7 @@ def _show(found: Shown, html: str | None, svg: str | None, json: bool) -> None:
         print_page(page)
 
 
-def _check_pages(html: str | None, svg: str | None) -> None:
+def check_pages(html: str | None, svg: str | None) -> None:
     """Before the work: a page that cannot be written is noticed now."""
     from inkling.errors import UsageError
 
@@ -554,78 +409,3 @@ def _beta(beta: float | None, t: float | None) -> float:
     if not 0 < t < math.inf:
         raise UsageError(f"--t is {t:g}; give a number above 0, as β = ln t.")
     return math.log(t)
-
-
-def _vectors(flag: str, given: str) -> Floats:
-    """Rows of numbers from a file, or written out with ; between rows."""
-    import numpy as np
-
-    from inkling.errors import InklingError, UsageError
-
-    path = Path(given)
-    try:
-        is_file = path.is_file()
-    except OSError:  # a name that no file can have
-        is_file = False
-    shown = given if len(given) <= 80 else f"{given[:80]}…"
-    if is_file:
-        if path.stat().st_size > MOST_BYTES:
-            raise InklingError(f"{shown} has more than 100 MB; give a smaller matrix.")
-        rows = path.read_text(encoding="utf-8-sig", errors="replace").splitlines()
-    else:
-        rows = given.split(";")
-    found: list[list[float]] = []
-    for number, row in enumerate(rows, start=1):
-        cells = row.replace(",", " ").split()
-        if not cells:
-            continue
-        try:
-            found.append([float(cell) for cell in cells])
-        except ValueError:
-            if is_file:
-                raise UsageError(f"In row {number} of {shown} something is not a number; give numbers.") from None
-            raise UsageError(
-                f"{flag} is '{shown}', which is neither a file that exists nor numbers; give one of these, with ; "
-                "between vectors that are written out."
-            ) from None
-        if max(len(found), len(cells)) > MOST_VECTORS:
-            raise UsageError(f"{flag}, '{shown}', is too large; give at most {MOST_VECTORS:,} vectors and dimensions.")
-    if not found or len({len(row) for row in found}) > 1:
-        lengths = sorted({len(row) for row in found})
-        said = f"has rows of {lengths[0]} and of {lengths[-1]} numbers" if found else "has no numbers"
-        raise UsageError(f"{flag}, '{shown}', {said}; give vectors of one length.")
-    return np.array(found)
-
-
-def _whole_numbers(flag: str, given: str, most: int, example: str = "1,4,7") -> list[int]:
-    from inkling.errors import UsageError
-
-    try:
-        found = [int(part) for part in given.replace("+", ",").split(",")]
-    except ValueError:
-        raise UsageError(f"{flag} is '{given}'; give whole numbers, such as {example}.") from None
-    for number in found:
-        if not 1 <= number <= most:
-            raise UsageError(f"{flag} names {number}; give numbers from 1 to {most}.")
-        if found.count(number) > 1:
-            raise UsageError(f"{flag} names {number} twice; give each once.")
-    return found
-
-
-def _looks(given: str, tokens: int, wishing: Container[int]) -> dict[int, tuple[int, ...]]:
-    """'1=3, 2=1+3' → {0: (2,), 1: (0, 2)}."""
-    from inkling.errors import UsageError
-
-    found: dict[int, tuple[int, ...]] = {}
-    for part in given.split(","):
-        token, equals, places = (side.strip() for side in part.partition("="))
-        if not (token and equals and places) or "+" in token:
-            raise UsageError(f"--looks is '{given}'; give token=tokens, such as '1=3, 2=1+3'.")
-        (number,) = _whole_numbers("--looks", token, tokens, "'1=3, 2=1+3'")
-        if number - 1 in found:
-            raise UsageError(f"--looks says twice where token {number} looks; say it once, such as {number}=1+2.")
-        if number - 1 not in wishing:
-            raise UsageError(f"--looks says where token {number} looks, which has no wish; give it one.")
-        seen = _whole_numbers("--looks", places, tokens, "'1=3, 2=1+3'")
-        found[number - 1] = tuple(place - 1 for place in seen)
-    return found
