@@ -20,6 +20,7 @@ KINDS = [
     GPTConfig(11, 16, 2, 2, mlp=0, context=12, query_key_norm=False, tied=False),
     GPTConfig(11, 16, 3, 4, mlp=20, context=12, query_key_norm=True, tied=True),
     GPTConfig(11, 12, 1, 3, mlp=8, context=12, query_key_norm=True, tied=False, rotary_base=100.0),
+    GPTConfig(11, 16, 2, 4, mlp=12, context=12, key_value_heads=2, norm_epsilon=1e-3),
 ]
 
 
@@ -94,6 +95,16 @@ def test_the_first_pair_of_coordinates_turns_by_one_radian_a_place() -> None:
     cosine, sine = rotary_turns(GPTConfig(11, 16, 1, 2), 4, torch.float64)
     assert float(cosine[3, 0]) == pytest.approx(math.cos(3))
     assert float(sine[2, 3]) == pytest.approx(math.sin(2 * 10_000 ** (-6 / 8)))
+
+
+def test_heads_that_share_keys_do_what_equal_keys_of_their_own_would_do() -> None:
+    shared = model_of(GPTConfig(11, 16, 2, 4, mlp=12, context=12, key_value_heads=2))
+    copied = {
+        name: value.view(16, 2, 1, 4).expand(16, 2, 2, 4).reshape(16, 16) if name[-2:] in (".k", ".v") else value
+        for name, value in shared.parameters.items()
+    }
+    own = GPT(GPTConfig(11, 16, 2, 4, mlp=12, context=12), copied)
+    torch.testing.assert_close(shared.log_probs(some_ids()), own.log_probs(some_ids()), rtol=0, atol=1e-12)
 
 
 def test_the_norm_makes_the_mean_square_one() -> None:
@@ -201,6 +212,8 @@ def test_the_loss_is_the_nats_of_the_targets_that_count() -> None:
         ({"mlp": -1}, "or 0 for attention only"),
         ({"dimension": 30, "heads": 4}, "give a multiple of 8"),
         ({"rotary_base": 1.0}, "a number above 1"),
+        ({"norm_epsilon": 0.0}, "a small number above 0"),
+        ({"heads": 4, "key_value_heads": 3}, "which 4 heads cannot share evenly; give a divisor of 4"),
     ],
 )
 def test_sizes_that_cannot_be_are_refused(sizes: dict[str, int], sentence: str) -> None:

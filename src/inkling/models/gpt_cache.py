@@ -1,0 +1,97 @@
+"""Keys and values of texts that a transformer is in the middle of, so that the next token costs one token.
+
+A `State` names a row of a `Cache` and a length; what stands before that length never changes, so a state can be gone on
+from any number of times. A cache is written to only behind what it has given out:
+
+    claim    the newest state of every row, in order: the next place is theirs, and nothing is copied
+    gather   any other choice of states: copied into a cache of their own
+
+Texts that are written together thus share a cache from their second token on, and each token is one pass for all.
+Room is doubled when it is used up, so a token is copied once or twice on average.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Lock
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from inkling.models.gpt_fused import Array, FusedGPT
+
+FIRST_ROOM = 64  # tokens
+READ_AT_ONCE = 4096  # tokens of several texts, so that memory does not grow with their number
+
+
+class State(NamedTuple):
+    """The first `length` tokens of one row of a cache. Never changes, whatever is done with other states."""
+
+    cache: Cache
+    row: int
+    length: int
+
+
+class Cache:
+    """Keys and values of B texts, and their tokens; room for some more tokens than there are."""
+
+    def __init__(self, model: FusedGPT, rows: int, room: int) -> None:
+        config = model.config
+        shape = (config.layers, 2, rows, config.key_heads, room, config.head_dimension)
+        self.model, self.rows, self.room = model, rows, room
+        # Zeros and not just anything, because what is hidden still counts, zero times.
+        self.keys_values = np.zeros(shape, model.embedding.numpy().dtype)
+        self.ids = np.zeros((rows, room), np.int64)
+        self.lengths = np.zeros(rows, np.int64)  # places of each row that have been given out
+        self._lock = Lock()
+
+    @classmethod
+    def of_texts(cls, model: FusedGPT, ids: NDArray[np.int64]) -> Cache:
+        """Of B texts of T tokens that are read here, with room for a whole context."""
+        made, (rows, length) = cls(model, len(ids), model.config.context), ids.shape
+        made.ids[:, :length], made.lengths[:] = ids, length
+        at_once = max(1, READ_AT_ONCE // length)
+        for first in range(0, rows, at_once):
+            chosen = slice(first, first + at_once)
+            model.read_texts(torch.from_numpy(ids[chosen]), torch.from_numpy(made.keys_values)[:, :, chosen])
+        return made
+
+    @classmethod
+    def gather(cls, model: FusedGPT, states: Sequence[State]) -> Cache:
+        """The states copied into a cache of their own, with room for more."""
+        longest = max(state.length for state in states)
+        made = cls(model, len(states), min(model.config.context, max(FIRST_ROOM, 2 * longest)))
+        places: dict[int, list[int]] = {}
+        for place, state in enumerate(states):
+            places.setdefault(id(state.cache), []).append(place)
+        for chosen in places.values():
+            old, rows = states[chosen[0]].cache, [states[place].row for place in chosen]
+            length = max(states[place].length for place in chosen)
+            made.keys_values[:, :, chosen, :, :length] = old.keys_values[:, :, rows, :, :length]
+            made.ids[chosen, :length] = old.ids[rows, :length]
+        made.lengths[:] = [state.length for state in states]
+        return made
+
+    def claim(self, states: Sequence[State]) -> bool:
+        """Whether `states` are the newest of all rows, in order, with room behind them; if so, it is now theirs."""
+        rows = [row for cache, row, _ in states if cache is self]
+        if rows != list(range(self.rows)) or len(states) != self.rows:
+            return False
+        with self._lock:  # of two threads that go on from one state, one gets the place and the other a copy
+            if [length for _, _, length in states] != self.lengths.tolist() or int(self.lengths.max()) >= self.room:
+                return False
+            self.lengths += 1
+            return True
+
+    def append(self, tokens: Sequence[int]) -> Array:
+        """Logits (B×V) after one more token of each row, at the places that were claimed."""
+        ids, places = np.asarray(tokens, np.int64), self.lengths - 1
+        self.ids[np.arange(self.rows), places] = ids
+        return self.model.read_next(ids, places, self.keys_values)
+
+    def keep(self) -> None:
+        """From now on nobody writes here: whoever goes on from a state does so in a copy."""
+        with self._lock:
+            self.lengths[:] = -1

@@ -1,0 +1,249 @@
+"""The transformer over a tokeniser: kept keys against the plain form, windows, branching, and writing."""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from torch import Tensor
+
+from inkling.errors import UsageError
+from inkling.models import gpt_cache, gpt_model
+from inkling.models.contracts import Attentive, LanguageModel, Touch
+from inkling.models.gpt import GPT, GPTConfig, initial_parameters
+from inkling.models.gpt_cache import State
+from inkling.models.gpt_model import Transformer
+from inkling.models.sampling import SamplingConfig, sample, sample_many
+from inkling.text.normalise import Chain
+from inkling.text.tokenise import train_tokeniser
+
+LINES = ["The quick brown fox\n", "jumps over the lazy dog, and so on.\n"]
+TOKENISER = train_tokeniser("character", [LINES])
+V = TOKENISER.size
+SMALL = GPTConfig(V, 16, 2, 4, mlp=20, context=9)
+KINDS = [
+    SMALL,
+    replace(SMALL, key_value_heads=2, norm_epsilon=1e-3, context=8),
+    replace(SMALL, query_key_norm=False, tied=False, rotary_base=100.0),
+    replace(SMALL, mlp=0, key_value_heads=1, context=2),
+]
+
+
+def model_of(config: GPTConfig = SMALL, dtype: torch.dtype = torch.float64, **options: Any) -> Transformer:
+    generator = np.random.default_rng(0)
+    found = initial_parameters(config, generator)
+    for value in found.values():  # gains of one would hide a forgotten gain
+        value += torch.from_numpy(generator.normal(0, 0.1, value.shape))
+    return Transformer(config, {name: 1.5 * value.to(dtype) for name, value in found.items()}, TOKENISER, **options)
+
+
+def some_ids(length: int, seed: int = 1) -> NDArray[np.int64]:
+    return np.random.default_rng(seed).integers(0, V, length)
+
+
+def plainly(model: GPT, ids: NDArray[np.int64]) -> Tensor:
+    """Log-probabilities of what comes after `ids`, by the definition: the last window, read by the plain form."""
+    text = [TOKENISER.begin, *ids.tolist()]
+    most = model.config.context
+    stride = most - most // 2
+    first = max(0, math.ceil((len(ids) - most + 1) / stride)) * stride
+    return model.look(torch.tensor([text[first:]])).log_probs[0, -1]
+
+
+def plain_nats(model: GPT, ids: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.array([-float(plainly(model, ids[:place])[token]) for place, token in enumerate(ids)])
+
+
+def stepped(model: Transformer, ids: NDArray[np.int64]) -> NDArray[np.float64]:
+    state, log_probs = model.begin()
+    nats = []
+    for token in ids.tolist():
+        nats.append(-float(log_probs[token]))
+        state, log_probs = model.step(state, token)
+    return np.array(nats)
+
+
+def after(model: Transformer, ids: NDArray[np.int64]) -> tuple[State, Tensor]:
+    state, log_probs = model.begin()
+    for token in ids.tolist():
+        state, log_probs = model.step(state, token)
+    return state, log_probs
+
+
+# ------------------------------------------------------------------------------------------------ scores and steps
+
+
+@pytest.mark.parametrize("config", KINDS)
+@pytest.mark.parametrize(("dtype", "near"), [(torch.float32, 1e-4), (torch.float64, 1e-11)])
+def test_scores_and_steps_are_those_of_the_plain_form(config: GPTConfig, dtype: torch.dtype, near: float) -> None:
+    model, ids = model_of(config, dtype), some_ids(40)
+    expected = plain_nats(model, ids)
+    assert model.score_ids(ids, np.array([0, 40])) == pytest.approx(expected, rel=0, abs=near)
+    assert stepped(model, ids) == pytest.approx(expected, rel=0, abs=near)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.integers(0, 45), max_size=6), st.sampled_from(KINDS), st.sampled_from([1, 20, 4096]))
+def test_texts_of_any_lengths_side_by_side(lengths: list[int], config: GPTConfig, at_once: int) -> None:
+    model = model_of(config, workers=1)
+    offsets = np.append(0, np.cumsum(lengths)).astype(np.int64)
+    ids = some_ids(int(offsets[-1]), seed=len(lengths))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gpt_model, "READ_AT_ONCE", at_once)
+        patch.setattr(gpt_model, "LOGITS_AT_ONCE", at_once)
+        together = model.score_ids(ids, offsets)
+    for start, stop in pairwise(offsets.tolist()):
+        alone = model.score_ids(ids[start:stop], np.array([0, stop - start]))
+        assert together[start:stop] == pytest.approx(alone, rel=0, abs=1e-10)
+
+
+def test_what_was_long_ago_is_forgotten_and_what_was_lately_is_not() -> None:
+    model, ids = model_of(), some_ids(30)  # a context of 9: the last token is predicted from place 25 on
+    changed = {place: ids.copy() for place in (10, 27)}
+    for place, copy in changed.items():
+        copy[place] = (copy[place] + 1) % V
+    last = {place: model.score_ids(copy, np.array([0, 30]))[-1] for place, copy in changed.items()}
+    expected = model.score_ids(ids, np.array([0, 30]))[-1]
+    assert last[10] == pytest.approx(expected, abs=1e-12)
+    assert abs(last[27] - expected) > 1e-3
+
+
+def test_the_context_is_told_in_words() -> None:
+    assert model_of().context == "the whole text up to 9 tokens; beyond, the 5 to 9 tokens before"
+
+
+def test_a_text_costs_what_its_normalised_letters_cost() -> None:
+    model = model_of(chain=Chain.parse("lower"))
+    ids = TOKENISER.encode(["the fox\n"]).ids.astype(np.int64)
+    scored = model.score(["THE FOX\n", ""])
+    assert scored[0].nats == pytest.approx(plain_nats(model, ids), abs=1e-11)
+    assert len(scored[1].ids) == 0
+
+
+def test_the_contracts_are_met() -> None:
+    attentive: Attentive = model_of()
+    language_model: LanguageModel[State] = model_of()
+    assert (attentive.layers, attentive.heads) == (2, 4)
+    assert language_model.tokeniser is TOKENISER
+    ids = torch.from_numpy(some_ids(9)[None])
+    look = attentive.look(ids, Touch(replaced={(0, 1): torch.zeros(16, dtype=torch.float64)}))
+    assert float(look.outputs[0][:, 1].abs().max()) == 0
+    torch.testing.assert_close(torch.log_softmax(attentive.unembed(look.residual), -1), look.log_probs)
+    assert model_of().tensors().keys() == initial_parameters(SMALL, np.random.default_rng(0)).keys()
+
+
+def test_a_tokeniser_of_another_model_is_refused() -> None:
+    config = replace(SMALL, vocabulary=V + 1)
+    with pytest.raises(UsageError, match=f"knows {V + 1} tokens and its tokeniser {V}; give the tokeniser"):
+        Transformer(config, initial_parameters(config, np.random.default_rng(0)), TOKENISER)
+
+
+# ------------------------------------------------------------------------------------------------ states
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, V - 1)), min_size=1, max_size=40), st.sampled_from(KINDS))
+def test_any_state_can_be_gone_on_from_at_any_time(moves: list[tuple[int, int]], config: GPTConfig) -> None:
+    """A tree of texts: each move goes on from some state that there is; at the end every state is as it should be."""
+    model = model_of(config)
+    tree = [(model.begin()[0], np.zeros(0, np.int64))]
+    for number, token in moves:
+        state, text = tree[number % len(tree)]
+        tree.append((model.step(state, token)[0], np.append(text, token)))
+    for state, text in tree[:: max(1, len(tree) // 5)]:
+        found = model.step(state, 3)[1]
+        torch.testing.assert_close(found, plainly(model, np.append(text, 3)), rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("config", KINDS)
+def test_texts_of_different_lengths_step_together(config: GPTConfig) -> None:
+    model = model_of(config)
+    texts = [some_ids(length, seed=length) for length in (0, 3, 7, 12)]
+    states: Any = [after(model, text)[0] for text in texts]
+    for token in range(14):  # beyond the context, which each reaches at its own time
+        states, log_probs = model.step_many(states, [token] * 4)
+        texts = [np.append(text, token) for text in texts]
+        expected = torch.stack([plainly(model, text) for text in texts])
+        torch.testing.assert_close(log_probs, expected, rtol=0, atol=1e-11)
+
+
+def test_states_in_another_order_or_fewer_or_twice_are_copied() -> None:
+    model = model_of()
+    states, _ = model.step_many([model.begin()[0]] * 3, [1, 2, 3])
+    for chosen in ([2, 0, 1], [0, 2], [1, 1, 1]):
+        tokens = [7 + i for i in chosen]
+        found = model.step_many([states[i] for i in chosen], tokens)[1]
+        expected = torch.stack([plainly(model, np.array([1 + i, 7 + i])) for i in chosen])
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-11)
+    assert model.step_many([], [])[1].shape == (0, V)
+
+
+def test_texts_that_go_on_together_are_not_copied_until_there_is_no_room() -> None:
+    model = model_of(replace(SMALL, context=100))
+    states: Any = [model.begin()[0]] * 4
+    caches: list[Any] = []
+    for token in range(99):
+        states, _ = model.step_many(states, [token % V] * 4)
+        if not caches or states[0].cache is not caches[-1]:
+            caches.append(states[0].cache)
+    assert [cache.room for cache in caches] == [gpt_cache.FIRST_ROOM, 100]
+
+
+def test_threads_that_go_on_from_one_state_do_not_disturb_each_other() -> None:
+    model = model_of(replace(SMALL, context=40))
+    state, _ = after(model, some_ids(5))
+
+    def go_on(seed: int) -> NDArray[np.float64]:
+        here, nats = state, []
+        for token in some_ids(20, seed).tolist():
+            here, log_probs = model.step(here, token)
+            nats.append(-float(log_probs[3]))
+        return np.array(nats)
+
+    alone = [go_on(seed) for seed in range(8)]
+    with ThreadPoolExecutor(4) as pool:
+        for found, expected in zip(pool.map(go_on, range(8)), alone, strict=True):
+            assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_log_probabilities_are_the_callers_own() -> None:
+    model = model_of()
+    _, first = model.begin()
+    first += 1
+    assert float(torch.logsumexp(model.begin()[1], 0)) == pytest.approx(0, abs=1e-12)
+
+
+# ------------------------------------------------------------------------------------------------ writing
+
+
+def test_samples_are_a_function_of_the_generator() -> None:
+    model, config = model_of(dtype=torch.float32), SamplingConfig(tokens=30)
+    first, again, other = (
+        [drawn.token for drawn in sample(model, config, np.random.default_rng(seed), "The ")] for seed in (1, 1, 2)
+    )
+    assert first == again != other
+    assert len(first) == 30
+
+
+def test_a_sample_among_others_is_the_sample_alone_and_costs_what_its_score_says() -> None:
+    model, config = model_of(), SamplingConfig(tokens=25, temperature=0.9, stop=("zz", "q"))
+    prompts = ["The", "", "the lazy dog, and", "The", "so"]
+    many = list(sample_many(model, config, 5, prompts))
+    assert len({len(one.tokens) for one in many}) > 1  # some were stopped, so that the others went on without them
+    for number, one in enumerate(many):
+        alone = list(sample(model, config, np.random.default_rng((5, number)), prompts[number]))
+        assert [drawn.token for drawn in alone] == [drawn.token for drawn in one.tokens]
+    whole = list(sample_many(model, replace(config, stop=()), 5, prompts))
+    for one in whole:
+        ids = [*TOKENISER.encode([one.prompt]).ids.tolist(), *(drawn.token for drawn in one.tokens)]
+        nats = model.score_ids(np.array(ids), np.array([0, len(ids)]))
+        assert [drawn.nats for drawn in one.tokens] == pytest.approx(nats[len(one.prompt) :], abs=1e-10)
