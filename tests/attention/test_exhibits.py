@@ -36,6 +36,7 @@ PAGES += [
     Setting("heads", same=True, noise=0.5),
     Setting("heads", same=True, keys=2, alpha=0.1),
     Setting("heads", noise=0.5, alpha=0.05, keys=4),
+    Setting("heads", noise=0.5, alpha=0.01, keys=3, beta=1e8),  # whose curve must not go beyond the largest β
 ]
 
 
