@@ -15,6 +15,7 @@ from inkling.cli import (
     ablate,
     check,
     classify,
+    construct,
     demonstrate,
     errors,
     evaluate,

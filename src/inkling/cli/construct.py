@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from inkling.cli.attention import Html, Svg, app, check_pages, show
+from inkling.cli.attention import Html, Svg, check_pages, show
+from inkling.cli.attention import app as app
 from inkling.cli.numbers import read_looks, read_vectors
 from inkling.cli.options import Json, check_seed
 
