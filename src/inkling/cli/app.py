@@ -83,7 +83,7 @@ def root(version: bool = typer.Option(False, "--version", help="Print the versio
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs one command; the exit code."""
-    from inkling.report.terminal import one_line
+    from inkling.pictures.harmless import one_line
 
     def fail(sentence: str, code: int) -> int:
         end = "" if sentence.endswith((".", "?")) else "."

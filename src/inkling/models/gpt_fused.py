@@ -8,9 +8,7 @@ At these sizes a product takes about as long as calling it, so calls are what is
                                                 a head, as the two parts of one complex number; q · k does not mind
 
 `read_texts` reads whole texts with torch, `read_next` one more token of each of several texts with numpy, which calls
-a small product several times as fast; measured, it also wins for 32 texts. Weights are in memory once for both.
-
-    silu(x) = x/2 · (1 + tanh(x/2))             does not overflow
+a small product in a third of the time and, measured, also wins for 32 texts. Weights are in memory once for both.
 """
 
 from __future__ import annotations
@@ -137,19 +135,13 @@ class FusedGPT:
             scores = qk[:, :H].reshape(B, K, -1, d) @ keys[:, :, : last + 1].swapaxes(2, 3)  # B × K × H/K × T
             if hidden is not None:
                 scores += hidden
-            scores -= np.maximum.reduce(scores, axis=3, keepdims=True)
-            np.exp(scores, out=scores)
-            mixed = scores @ values[:, :, : last + 1]
-            mixed /= np.add.reduce(scores, axis=3, keepdims=True)
-            x += mixed.reshape(B, -1) @ o
+            weights = torch.softmax(torch.from_numpy(scores), dim=3).numpy()
+            x += (weights @ values[:, :, : last + 1]).reshape(B, -1) @ o
             if M:
                 both = self._unit_array(x) @ gate_up
-                half = 0.5 * both[:, :M]
-                both[:, M:] *= half
-                np.tanh(half, out=half)
-                half += 1
-                half *= both[:, M:]
-                x += half @ down
+                gated = functional.silu(torch.from_numpy(both[:, :M])).numpy()
+                gated *= both[:, M:]
+                x += gated @ down
         logits: Array = self._unit_array(x) @ self._output
         return logits
 

@@ -44,10 +44,12 @@ MATRICES = {
 def to_layout(
     config: GPTConfig, parameters: Mapping[str, Tensor], begin: int | None = None
 ) -> tuple[dict[str, Any], Parameters]:
-    """The record for config.json, and float32 tensors for model.safetensors.
+    """The record for config.json, and float32 tensors for model.safetensors."""
+    return record_of(config, begin), tensors_of(config, parameters)
 
-    `begin` is the token that stands before a text. There is none that ends one.
-    """
+
+def record_of(config: GPTConfig, begin: int | None = None) -> dict[str, Any]:
+    """What config.json holds. `begin` is the token that stands before a text. There is none that ends one."""
     if not config.mlp:
         raise UsageError(
             "This transformer has attention only (mlp is 0), which neither qwen3 nor llama can be; train one with a "
@@ -79,11 +81,15 @@ def to_layout(
         "use_cache": True,
     }
     record |= {"use_sliding_window": False, "sliding_window": None} if family == "qwen3" else {"mlp_bias": False}
-    tensors = {
+    return record
+
+
+def tensors_of(config: GPTConfig, parameters: Mapping[str, Tensor]) -> Parameters:
+    """What model.safetensors holds."""
+    return {
         theirs: (parameters[ours].detach().t() if turned else parameters[ours].detach()).float().contiguous()
         for ours, (theirs, turned) in _names(config).items()
     }
-    return record, tensors
 
 
 def from_layout(record: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> tuple[GPTConfig, Parameters]:

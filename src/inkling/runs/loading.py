@@ -15,6 +15,9 @@ from inkling.configuration import from_record
 from inkling.errors import InklingError
 from inkling.models.bigram import Bigram, BigramConfig
 from inkling.models.dan import AveragingNetwork, DANConfig
+from inkling.models.gpt import GPTConfig
+from inkling.models.gpt_layout import from_layout, record_of
+from inkling.models.gpt_model import Transformer
 from inkling.models.gru import GRU, GRUConfig
 from inkling.models.ngram import NGram, NGramConfig
 from inkling.models.spelling import Speller
@@ -24,7 +27,7 @@ from inkling.text.normalise import Chain
 from inkling.text.tokenise import load_tokeniser, tokenizer_config_json
 from inkling.text.tokens import Tokeniser
 
-LanguageModelRun = Bigram | NGram | GRU
+LanguageModelRun = Bigram | NGram | GRU | Transformer
 
 
 def load(path: Path | str | Run) -> Any:
@@ -65,6 +68,8 @@ def load_language_model(path: Path | str | Run) -> LanguageModelRun:
     if (run.path / "speller.safetensors").exists():
         speller = Speller.from_tensors(_arrays((run.path / "speller.safetensors").read_bytes()))
     config = json.loads((run.path / "config.json").read_text(encoding="utf-8"))
+    if run.kind == "gpt":
+        return Transformer(*from_layout(config, read(weights.read_bytes())), tokeniser, chain, speller)
     record = config["sizes"]
     where = str(run.path / "config.json")
     if run.kind == "bigram":
@@ -80,9 +85,12 @@ def load_language_model(path: Path | str | Run) -> LanguageModelRun:
 def constant_files(
     kind: str, sizes: Mapping[str, Any], tokeniser: Tokeniser, speller: Speller | None
 ) -> dict[str, bytes]:
-    """The files of a run that do not change while it trains."""
+    """The files of a run that do not change while it trains. That of a transformer opens in other programs too."""
+    record: Mapping[str, Any] = {"model_type": f"inkling-{kind}", "sizes": dict(sizes)}
+    if kind == "gpt":
+        record = record_of(GPTConfig(**sizes), tokeniser.begin)
     found = {
-        "config.json": (json.dumps({"model_type": f"inkling-{kind}", "sizes": dict(sizes)}, indent=1) + "\n").encode(),
+        "config.json": (json.dumps(record, indent=1) + "\n").encode(),
         "tokenizer.json": tokeniser.to_json().encode(),
         "tokenizer_config.json": tokenizer_config_json(tokeniser).encode(),
     }
