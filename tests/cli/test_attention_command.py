@@ -340,6 +340,7 @@ def test_pages_and_pictures_stand_alone_and_hold_their_readings(
         assert picture.title in drawn
 
 
+@pytest.mark.slow
 def test_examples_in_the_help_work_as_they_stand(run: Cli) -> None:
     quick: dict[str, tuple[str, ...]] = dict.fromkeys(("copy", "average", "noise", "heads"), ("--samples", "300"))
     quick["inspect"] = ("--steps", "2", "--texts", "2")

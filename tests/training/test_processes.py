@@ -143,6 +143,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Two:
     )
 
 
+@pytest.mark.slow
 def test_two_processes_are_one_with_the_whole_batch(two: Two) -> None:
     steps, state = train_gpt(ALONE)
     assert [s[2] for s in two.figures[0]["steps"]] == [float(sum(map(len, texts(n))) - BATCH) for n in range(6)]
@@ -171,6 +172,7 @@ def test_a_mean_of_means_would_be_another_training() -> None:
     assert float((sum(means) / 2 - whole / tokens).abs().max()) > 1e-3
 
 
+@pytest.mark.slow
 def test_both_processes_hold_the_same_to_the_bit(two: Two) -> None:
     first, second = two.tensors
     assert set(first) == set(second)
@@ -180,15 +182,18 @@ def test_both_processes_hold_the_same_to_the_bit(two: Two) -> None:
     assert [figures["given"] for figures in two.figures] == [[0, 2], [1, 2]]
 
 
+@pytest.mark.slow
 def test_the_clock_of_the_first_stops_both(two: Two) -> None:
     # It is looked at twice a step: first after 1, 3, 5 … seconds of the first process, and 20 are over at step 11.
     assert [figures["clock"] for figures in two.figures] == [[11, ""]] * 2
 
 
+@pytest.mark.slow
 def test_the_patience_of_the_first_stops_both(two: Two) -> None:
     assert [figures["patience"] for figures in two.figures] == [[8, ""]] * 2  # after the fourth judgement, of 1.0 again
 
 
+@pytest.mark.slow
 def test_a_spike_of_both_together_stops_both(two: Two) -> None:
     steps, sentence = two.figures[0]["spikes"]
     assert steps == 30 + IN_A_ROW - 1
@@ -196,12 +201,14 @@ def test_a_spike_of_both_together_stops_both(two: Two) -> None:
     assert two.figures[0]["spikes"] == two.figures[1]["spikes"]
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_no_number_in_one_stops_both(two: Two) -> None:
     assert two.figures[0]["nan"] == two.figures[1]["nan"]
     assert two.figures[0]["nan"][0] == 2
     assert "no longer a number after step 2" in two.figures[0]["nan"][1]
 
 
+@pytest.mark.slow
 def test_processes_that_start_differently_are_refused(two: Two) -> None:
     for figures in two.figures:
         assert figures["other start"] == [
@@ -211,6 +218,7 @@ def test_processes_that_start_differently_are_refused(two: Two) -> None:
         ]
 
 
+@pytest.mark.slow
 def test_a_memory_that_cannot_be_shared_is_refused(two: Two) -> None:
     assert all("train it in one process" in figures["memory"] for figures in two.figures)
 
