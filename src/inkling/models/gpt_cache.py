@@ -67,10 +67,10 @@ class Cache:
         for place, state in enumerate(states):
             places.setdefault(id(state.cache), []).append(place)
         for chosen in places.values():
-            old, rows = states[chosen[0]].cache, [states[place].row for place in chosen]
-            length = max(states[place].length for place in chosen)
-            made.keys_values[:, :, chosen, :, :length] = old.keys_values[:, :, rows, :, :length]
-            made.ids[chosen, :length] = old.ids[rows, :length]
+            old, length = states[chosen[0]].cache, max(states[place].length for place in chosen)
+            to, rows = _span(chosen), _span([states[place].row for place in chosen])
+            made.keys_values[:, :, to, :, :length] = old.keys_values[:, :, rows, :, :length]
+            made.ids[to, :length] = old.ids[rows, :length]
         made.lengths[:] = [state.length for state in states]
         return made
 
@@ -95,3 +95,8 @@ class Cache:
         """From now on nobody writes here: whoever goes on from a state does so in a copy."""
         with self._lock:
             self.lengths[:] = -1
+
+
+def _span(rows: list[int]) -> slice | list[int]:
+    """A slice where the rows stand in order: what it picks is copied once, what a list picks is copied twice."""
+    return slice(rows[0], rows[-1] + 1) if rows == list(range(rows[0], rows[0] + len(rows))) else rows
