@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from copy import copy
 
 import typer
 
@@ -91,7 +92,7 @@ def main(arguments: list[str] | None = None) -> int:
         return code
 
     try:
-        result = app(args=arguments, prog_name="inkling", standalone_mode=False)
+        result = _called(arguments)(args=arguments, prog_name="inkling", standalone_mode=False)
         sys.stdout.flush()
         if result == INTERRUPTED:  # what typer makes of Ctrl-C
             raise KeyboardInterrupt
@@ -123,6 +124,19 @@ def main(arguments: list[str] | None = None) -> int:
             sys.stdout.write(message() + "\n")
             return 0
         return fail(f"{_wrong_call(error, message())}; see `{command} --help`.", getattr(error, "exit_code", 2))
+
+
+def _called(arguments: list[str] | None) -> typer.Typer:
+    """The app for one call: typer reads the options of all commands first, and those of other groups are not needed."""
+    given = sys.argv[1:] if arguments is None else arguments
+    first = next((word for word in given if not word.startswith("-")), "")
+    called = copy(app)
+    called.registered_groups = [copy(group) for group in app.registered_groups]
+    for group in called.registered_groups:
+        if group.name != first and group.typer_instance is not None:
+            group.typer_instance = copy(group.typer_instance)
+            group.typer_instance.registered_commands = []
+    return called
 
 
 def _wrong_call(error: Exception, message: str) -> str:

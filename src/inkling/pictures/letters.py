@@ -151,14 +151,15 @@ def _bars(bars: Bars, columns: int) -> Iterator[str]:
 
 def _blocks(height: float, low: float, high: float, room: int) -> str:
     """A bar of `room` letters from zero; the left part is for heights below zero."""
-    if not math.isfinite(height) or high - low <= 0:
+    span = high / 2 - low / 2  # halves, as the difference of two large numbers may overflow
+    if not math.isfinite(height) or span <= 0:
         return " " * room
-    scale = room / (high / 2 - low / 2) / 2  # letters for each unit
-    left = round(-low * scale)
+    left = round(room * (-low / 2 / span))
+    share = height / 2 / span  # of the room; first divided, then multiplied, or the largest numbers would overflow
     if height < 0:
-        filled = min(left, max(1, round(-height * scale)))
+        filled = min(left, max(1, round(-share * room)))
         return " " * (left - filled) + "█" * filled + " " * (room - left)
-    eighths = min(8 * (room - left), round(8 * height * scale))
+    eighths = min(8 * (room - left), round(8 * room * share))
     filled, rest = divmod(eighths, 8)
     return (" " * left + "█" * filled + EIGHTHS[rest] * (rest > 0)).ljust(room)[:room]
 
