@@ -18,6 +18,8 @@ from torch.nn import functional
 
 from inkling.errors import UsageError
 from inkling.models.gpt import GPTConfig, Parameters, forward
+from inkling.models.gpt_layout import tensors_of
+from inkling.models.gpt_training import dropping, fits, training_logits
 
 IGNORED = -1
 
@@ -46,17 +48,28 @@ def batch_of(texts: Sequence[NDArray[np.integer]]) -> Batch:
 
 @dataclass
 class GPTLoss:
-    """The objective of the training loop."""
+    """The objective of the training loop. What `dropout` leaves out is decided by `seed` and the step."""
 
     config: GPTConfig
     parameters: Parameters
+    dropout: float = 0.0  # of what layers write; for sizes that gpt_training.py is made for
+    seed: int = 0
+
+    def plain(self, parameters: Parameters) -> Parameters:
+        """As other programs lay them out."""
+        return tensors_of(self.config, parameters)
 
     def gradient(self, batch: Batch, step: int) -> tuple[float, float]:
         # The same memory, followed by autograd: what the caller holds stays plain.
         live = {name: value.detach().requires_grad_() for name, value in self.parameters.items()}
         targets = torch.from_numpy(batch.targets)
-        logits = forward(live, self.config, torch.from_numpy(batch.inputs))
-        nats = functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORED, reduction="sum")
+        inputs = torch.from_numpy(batch.inputs)
+        if fits(self.config):
+            drop = dropping(self.dropout, int(np.random.SeedSequence((self.seed, step)).generate_state(1)[0]))
+            logits = training_logits(live, self.config, inputs, drop)
+        else:
+            logits = forward(live, self.config, inputs).flatten(0, 1)
+        nats = functional.cross_entropy(logits, targets.flatten(), ignore_index=IGNORED, reduction="sum")
         gradients = torch.autograd.grad(nats, list(live.values()))
         for parameter, gradient in zip(self.parameters.values(), gradients, strict=True):
             parameter.grad = gradient
