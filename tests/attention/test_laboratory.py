@@ -131,3 +131,14 @@ def test_the_table_has_a_row_for_each_figure_and_a_dash_for_what_is_not_known() 
     unknown = Experiment(found.setting, found.exact, found.simulated, (Figure("x", math.nan, 0.5, 0.1),))
     assert unknown.table().rows == (("x", None, 0.5, 0.1, None),)
     assert unknown.worst_deviation() == 0
+
+
+def test_what_is_known_and_what_was_drawn_show_themselves_in_a_notebook() -> None:
+    found = experiment(Setting("heads", noise=0.5), 2000)
+    known, drawn = found.exact.table(), found.simulated.table()
+    assert [row[1] for row in known.rows] == ["1", "2"]
+    assert known.rows[0][-1] == pytest.approx(found.failure_probability)
+    assert [row[1] for row in drawn.rows[:3]] == ["mean weight on key 1", "mean weight on key 2", "failure probability"]
+    assert f"{found.failure_probability:.6f}" in found.exact._repr_html_()
+    assert "2,000 samples" in found.simulated._repr_html_()
+    assert found.exact != experiment(Setting("heads", noise=0.5), 2000).exact  # arrays: the same only as itself

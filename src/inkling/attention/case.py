@@ -31,7 +31,7 @@ MOST_NUMBERS = 50_000_000  # in the matrix of key means
 TOLERANCE = 1e-9  # of symmetry and of eigenvalues, relative
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Case:
     """`looks[h]` are the keys that head h is meant to look at; figures are about these."""
 

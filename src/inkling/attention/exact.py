@@ -28,6 +28,7 @@ from inkling.attention.head import softmax
 from inkling.attention.log_sum import log_sum, probability_below, share_below
 from inkling.attention.quadrature import weight_moments
 from inkling.attention.two_heads import weight_products
+from inkling.figures import Cell, Column, Table
 
 QUANTILES = (0.05, 0.5, 0.95)
 HALF = 0.5
@@ -56,7 +57,7 @@ class LogitNormal:
         return NormalDist(self.mean, self.deviation).cdf(logit)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class HeadLaw:
     """What is known of one head. All per key unless said."""
 
@@ -90,7 +91,7 @@ class HeadLaw:
         return logistic((low + high) / 2)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Exact:
     case: Case
     heads: tuple[HeadLaw, ...]
@@ -115,6 +116,28 @@ class Exact:
                 for law in self.heads
             ],
         }
+
+    def table(self) -> Table:
+        """Head by head, of the keys that it looks at together."""
+        columns = (
+            Column("head", "d"),
+            Column("looks at key", note="numbered from 1"),
+            Column("margin", ".4g", note="lowest wanted mean score less the highest other one"),
+            Column("weight at least", ".6f", note="by the margin, for keys at their means"),
+            Column("weight at the means", ".6f"),
+            Column("mean weight", ".6f"),
+            Column("failure probability", ".6f", note="less than half of the weight on what it looks at"),
+        )
+        rows: list[tuple[Cell, ...]] = []
+        for number, law in enumerate(self.heads, start=1):
+            looks = list(law.looks)
+            names = " and ".join(str(key + 1) for key in looks)
+            weights = (float(each[looks].sum()) for each in (law.weights_at_means, law.mean_weights))
+            rows.append((number, names, law.margin, law.bound, *weights, law.failure_probability))
+        return Table("Attention, exactly", columns, tuple(rows))
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
 
 
 def exact(case: Case) -> Exact:

@@ -116,7 +116,7 @@ class Setting:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Experiment:
     setting: Setting
     exact: Exact

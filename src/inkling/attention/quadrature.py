@@ -38,7 +38,7 @@ LEFT, RIGHT = 6.0, 46.0  # where Gumbel's density is below 1e-17
 AT_ONCE = 4_000_000  # numbers in memory
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class WeightMoments:
     """Of the weights of one head (n): means, variances, and the whole matrix E[αᵢαₖ] where it was asked for."""
 

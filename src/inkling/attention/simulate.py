@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from inkling.attention.arrays import Floats
 from inkling.attention.case import Case
 from inkling.errors import UsageError
+from inkling.figures import Cell, Column, Table
 
 PART_NUMBERS = 1 << 18  # scores a part, which fit the cache
 LEAST_PARTS = 32  # whose means tell the standard error of the output
@@ -41,7 +42,7 @@ class Estimate:
     standard_error: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Simulated:
     """Of N samples. `named` are the keys that somebody looks at; arrays over them follow that order."""
 
@@ -108,6 +109,19 @@ class Simulated:
             "failures": self.failures.tolist(),
             "mean_output": self.mean_output()[0].tolist(),
         }
+
+    def table(self) -> Table:
+        """Mean weights of the keys that somebody looks at, and failures, head by head."""
+        columns = (Column("head", "d"), Column("figure"), Column("simulated", ".6f"), Column("standard error", ".1e"))
+        rows: list[tuple[Cell, ...]] = []
+        for h in range(self.case.heads):
+            figures = {f"mean weight on key {key + 1}": self.mean_weight(h, key) for key in self.named}
+            figures["failure probability"] = self.failure(h)
+            rows += [(h + 1, name, found.value, found.standard_error) for name, found in figures.items()]
+        return Table("Attention, simulated", columns, tuple(rows), (f"{self.samples:,} samples.",))
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
 
 
 def simulate(
