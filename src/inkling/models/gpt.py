@@ -1,6 +1,6 @@
 """The small decoder-only transformer: rotary positions, RMS norms before each part, no biases (as Llama and Qwen3).
 
-    x = E[token]                                                          the residual stream, T×D
+    x = E[token] (+ Σₙ Gₙ[row of the last n tokens])                      the residual stream, T×D
     q, k, v = norm(x) Wq, norm(x) Wk, norm(x) Wv                          cut into H heads of d = D/H
     sₜⱼ = R(t) qₜ · R(j) kⱼ / √d    j ≤ t        α = softmax(s)           R turns pairs of coordinates by t·base^(−2i/d)
     x ← x + Σ_heads (α v) Wo_head
@@ -9,13 +9,17 @@
 
     norm(x) = g ⊙ x / √(mean x² + ε)
 
+Two options that no other program opens: `activation` "squared_relu" has x ← x + relu(y Wup)² Wdown instead of the gated
+layer, and `grams` adds tables Gₙ of vectors for hashed runs of the last 2, 3, … tokens to the input (grams.py).
+
 `forward` is the fast way, with torch's fused attention, for training. `GPT.look` is the same in plain products, and
 keeps what it finds on the way: scores, weights, and what each head adds to the residual stream (contract `Attentive`).
 Parameters are a plain dict; matrices stand inputs × outputs.
 
 Vaswani et al. (2017); Su et al. (2021) on rotary positions; Zhang and Sennrich (2019) on the norm; Shazeer (2020) on
-the gated layer; Ainslie et al. (2023) on keys shared by several heads. Left out: dropout, biases, a context longer than
-was trained. The same model over a tokeniser, which scores and writes texts of any length, is in gpt_model.py.
+the gated layer; So et al. (2021) on the squared one; Ainslie et al. (2023) on keys shared by several heads. Left out:
+dropout, biases, a context longer than was trained. The same model over a tokeniser, which scores and writes texts of
+any length, is in gpt_model.py.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -31,17 +36,20 @@ from torch.nn import functional
 
 from inkling.errors import UsageError
 from inkling.models.contracts import Head, Look, Touch
+from inkling.models.grams import MOST_GRAMS, gram_rows_of
 
 Parameters = dict[str, Tensor]
+Activation = Literal["gated", "squared_relu"]
 NORM_EPSILON = 1e-6
 
 
 @dataclass(frozen=True)
 class GPTConfig:
-    """The sizes. `mlp` is the width of the gated layer, 0 for attention only; `context` the most tokens of a text.
+    """The sizes. `mlp` is the width of the layer after attention, 0 for none; `context` the most tokens of a text.
 
     `query_key_norm` normalises the queries and keys of each head; `tied` uses the embedding for the output too.
     `key_value_heads` is the number of different keys and values, each shared by as many heads in a row; 0: one a head.
+    `grams` is the number of tables of hashed runs of tokens: of 2, of 2 and 3, …; `gram_rows` the rows of each.
     """
 
     vocabulary: int
@@ -55,6 +63,9 @@ class GPTConfig:
     rotary_base: float = 10_000.0
     key_value_heads: int = 0
     norm_epsilon: float = NORM_EPSILON
+    activation: Activation = "gated"
+    grams: int = 0
+    gram_rows: int = 0
 
     def __post_init__(self) -> None:
         limits = (
@@ -66,6 +77,9 @@ class GPTConfig:
             ("context", self.context >= 2, "at least 2 tokens"),
             ("rotary_base", 1 < self.rotary_base < math.inf, "a number above 1"),
             ("norm_epsilon", 0 < self.norm_epsilon < math.inf, "a small number above 0"),
+            ("activation", self.activation in get_args(Activation), f"one of {', '.join(get_args(Activation))}"),
+            ("grams", 0 <= self.grams <= MOST_GRAMS, f"0 for none, or up to {MOST_GRAMS} tables"),
+            ("gram_rows", 0 < self.gram_rows < 1 << 31 or not self.grams, "the rows of each table of grams"),
         )
         for name, fits, wanted in limits:
             if not fits:
@@ -90,10 +104,21 @@ class GPTConfig:
         """The number of different keys and values."""
         return self.key_value_heads or self.heads
 
+    @property
+    def gram_names(self) -> dict[str, int]:
+        """The parameters of the tables of hashed runs, each with the length n of its runs."""
+        return {f"grams.{n}": n for n in range(2, self.grams + 2)}
+
+    @property
+    def is_exportable(self) -> bool:
+        """Whether there is a layout that other programs open (gpt_layout.py)."""
+        return self.mlp > 0 and self.activation == "gated" and not self.grams
+
 
 def initial_parameters(config: GPTConfig, generator: np.random.Generator) -> Parameters:
     """Normal with deviation 1/√inputs; what writes into the residual stream 1/√(2 layers) of that, so that many layers
     add up to a length that does not depend on their number. An embedding that is not the output too has deviation 1.
+    Tables of hashed runs start at zero.
     """
 
     def draw(rows: int, columns: int, deviation: float) -> Tensor:
@@ -102,6 +127,7 @@ def initial_parameters(config: GPTConfig, generator: np.random.Generator) -> Par
     V, D, d = config.vocabulary, config.dimension, config.head_dimension
     plain, quiet = 1 / math.sqrt(D), 1 / math.sqrt(2 * config.layers)
     found = {"embedding": draw(V, D, plain if config.tied else 1.0)}
+    found |= {name: torch.zeros(config.gram_rows, D) for name in config.gram_names}
     for n in range(config.layers):
         found[f"layers.{n}.attention_norm"] = torch.ones(D)
         found[f"layers.{n}.q"] = draw(D, D, plain)
@@ -111,7 +137,7 @@ def initial_parameters(config: GPTConfig, generator: np.random.Generator) -> Par
             found |= {f"layers.{n}.{name}_norm": torch.ones(d) for name in "qk"}
         if config.mlp:
             found[f"layers.{n}.mlp_norm"] = torch.ones(D)
-            found |= {f"layers.{n}.{name}": draw(D, config.mlp, plain) for name in ("gate", "up")}
+            found |= {f"layers.{n}.{name}": draw(D, config.mlp, plain) for name in mlp_inputs(config)}
             found[f"layers.{n}.down"] = draw(config.mlp, D, quiet / math.sqrt(config.mlp))
     found["norm"] = torch.ones(D)
     if not config.tied:
@@ -119,17 +145,30 @@ def initial_parameters(config: GPTConfig, generator: np.random.Generator) -> Par
     return found
 
 
+def mlp_inputs(config: GPTConfig) -> tuple[str, ...]:
+    """The matrices through which the layer after attention reads."""
+    return ("gate", "up") if config.activation == "gated" else ("up",)
+
+
 def forward(P: Mapping[str, Tensor], config: GPTConfig, ids: Tensor) -> Tensor:
     """Logits (B×T×V) of the token after each of `ids` (B×T)."""
-    x = functional.embedding(ids, P["embedding"])  # B×T×D
+    x = vectors_of(P, config, ids)
     turns = rotary_turns(config, ids.shape[1], x.dtype)
     for n in range(config.layers):
         q, k, v = queries_keys_values(P, config, n, x, turns)
         mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)  # B×H×T×d
         x = x + mixed.transpose(1, 2).flatten(2) @ P[f"layers.{n}.o"]
         if config.mlp:
-            x = x + gated_layer(P, config, n, x)
+            x = x + mlp_layer(P, config, n, x)
     return logits_of(P, config, x)
+
+
+def vectors_of(P: Mapping[str, Tensor], config: GPTConfig, ids: Tensor) -> Tensor:
+    """What the first layer reads (B×T×D): of each token its vector, and those of the runs that end with it."""
+    x = functional.embedding(ids, P["embedding"])
+    for name, n in config.gram_names.items():
+        x = x + functional.embedding(gram_rows_of(ids, n, config), P[name])
+    return x
 
 
 def rms_norm(x: Tensor, gain: Tensor, epsilon: float = NORM_EPSILON) -> Tensor:
@@ -168,10 +207,14 @@ def queries_keys_values(
     return q, k, v
 
 
-def gated_layer(P: Mapping[str, Tensor], config: GPTConfig, layer: int, x: Tensor) -> Tensor:
+def mlp_layer(P: Mapping[str, Tensor], config: GPTConfig, layer: int, x: Tensor) -> Tensor:
     read = rms_norm(x, P[f"layers.{layer}.mlp_norm"], config.norm_epsilon)
-    gate, up = read @ P[f"layers.{layer}.gate"], read @ P[f"layers.{layer}.up"]
-    return (functional.silu(gate) * up) @ P[f"layers.{layer}.down"]
+    inner = read @ P[f"layers.{layer}.up"]
+    if config.activation == "gated":
+        inner = functional.silu(read @ P[f"layers.{layer}.gate"]) * inner
+    else:
+        inner = functional.relu(inner).square()
+    return inner @ P[f"layers.{layer}.down"]
 
 
 def logits_of(P: Mapping[str, Tensor], config: GPTConfig, residual: Tensor) -> Tensor:
@@ -211,7 +254,7 @@ class GPT:
         touch = touch or Touch()
         self._check(ids, *touch.replaced, *touch.key_noise)
         P, config, times = self.parameters, self.config, ids.shape[1]
-        x = P["embedding"][ids]  # B×T×D
+        x = vectors_of(P, config, ids)
         turns = rotary_turns(config, times, x.dtype)
         hidden = torch.ones(times, times, dtype=torch.bool).triu(1)  # what comes later
         all_scores, all_weights, all_outputs = [], [], []
@@ -229,7 +272,7 @@ class GPT:
                     outputs[:, head] = vector
             x = x + outputs.sum(1)
             if config.mlp:
-                x = x + gated_layer(P, config, n, x)
+                x = x + mlp_layer(P, config, n, x)
             all_scores.append(scores)
             all_weights.append(weights)
             all_outputs.append(outputs)

@@ -27,7 +27,7 @@ Drop = Callable[[Tensor], Tensor]
 
 def fits(config: GPTConfig) -> bool:
     """Whether this way of computing is made for such sizes; `gpt.forward` is for all."""
-    return bool(config.mlp) and config.query_key_norm and config.key_heads == config.heads
+    return config.is_exportable and config.query_key_norm and config.key_heads == config.heads
 
 
 def training_logits(P: Mapping[str, Tensor], config: GPTConfig, ids: Tensor, drop: Drop | None = None) -> Tensor:
