@@ -7,7 +7,8 @@ What the caller names is taken: a name, or a number from 1. The rest is guessed,
              the columns have no names
     header   the first row of csv and tsv is one if a column is named in it, or a cell of it is a usual name
 
-Columns without names are called column1, column2 … Left out: texts made of several columns.
+Columns without names are called column1, column2 … What the two are called, and which names are likely, is a `Roles`:
+questions and answers are another pair. Left out: texts made of several columns.
 """
 
 from __future__ import annotations
@@ -45,11 +46,23 @@ OTHER_NAMES = ("id", "idx", "index", "date", "source", "url", "author", "user", 
 
 
 @dataclass(frozen=True)
+class Roles:
+    """What the two columns are for, as the options --TEXT-column and --LABEL-column call them."""
+
+    text: str = "text"
+    label: str = "label"
+    text_names: tuple[str, ...] = TEXT_NAMES
+    label_names: tuple[str, ...] = LABEL_NAMES
+    in_order: bool = False  # of one or two columns that no name tells, the first is the text, however long the texts
+
+
+@dataclass(frozen=True)
 class Wanted:
     text_column: str | None
     label_column: str | None
     header: bool | None
     need_label: bool
+    roles: Roles = Roles()
 
 
 def settle_columns(part: Part, wanted: Wanted) -> tuple[Part, list[str]]:
@@ -65,36 +78,41 @@ def _choose_columns(
     """Indexes of the text and the label column, and what was guessed. `texts` are the columns that can hold text,
     `lengths` the average length of each column; `named` is False where the names are ours (column1, column2 …)."""
     notes = []
-    label = None
+    roles, label = wanted.roles, None
     if wanted.label_column is not None:
-        label = _find_column(name, columns, wanted.label_column, "label")
+        label = _find_column(name, columns, wanted.label_column, roles.label)
     if wanted.text_column is not None:
-        text = _find_column(name, columns, wanted.text_column, "text")
+        text = _find_column(name, columns, wanted.text_column, roles.text)
     else:
         free = [i for i in texts if i != label]
         if not free:
-            raise InklingError(f"{name} has no column of text: {_list_columns(columns)}; name one with --text-column.")
-        guess = _first_named(columns, TEXT_NAMES, free)
+            raise InklingError(
+                f"{name} has no column of text: {_list_columns(columns)}; name one with --{roles.text}-column."
+            )
+        guess = _first_named(columns, roles.text_names, free)
         reason = "by its name"
-        if guess is None:
+        if guess is None and roles.in_order and len(columns) <= 2:
+            guess, reason = free[0], "the first one" if len(columns) == 2 else "the only one"
+        elif guess is None:
             rest = free
             if label is None:
-                rest = [i for i in free if columns[i].strip().lower() not in LABEL_NAMES] or free
+                rest = [i for i in free if columns[i].strip().lower() not in roles.label_names] or free
             guess = max(rest, key=lambda i: lengths[i])
             reason = "the only one" if len(columns) == 1 else "the one with the longest texts"
         text = guess
-        notes.append(f"the text is column '{printable(columns[text])}' ({reason})")
+        notes.append(f"the {roles.text} is column '{printable(columns[text])}' ({reason})")
     if wanted.label_column is None:
         others = [i for i in range(len(columns)) if i != text]
-        label = _first_named(columns, LABEL_NAMES, others)
+        label = _first_named(columns, roles.label_names, others)
         reason = "by its name"
         if label is None and len(columns) == 2 and (wanted.need_label or not named):
             label, reason = others[0], "the other one"
         if label is not None:
-            notes.append(f"the label is column '{printable(columns[label])}' ({reason})")
+            notes.append(f"the {roles.label} is column '{printable(columns[label])}' ({reason})")
         elif wanted.need_label:
             raise InklingError(
-                f"{name} has no column that looks like a label: {_list_columns(columns)}; name it with --label-column."
+                f"{name} has no column that looks like a{'n' * (roles.label[0] in 'aeiou')} {roles.label}: "
+                f"{_list_columns(columns)}; name it with --{roles.label}-column."
             )
     return text, label, notes
 
@@ -164,7 +182,7 @@ def _guess_header(first: list[str], wanted: Wanted) -> tuple[bool, list[str]]:
     named = [column for column in (wanted.text_column, wanted.label_column) if column is not None]
     if any(column in cells or column not in ours for column in named):
         return True, []
-    known = {*TEXT_NAMES, *LABEL_NAMES, *OTHER_NAMES}
+    known = {*wanted.roles.text_names, *wanted.roles.label_names, *OTHER_NAMES}
     if any(cell.lower() in known for cell in cells):
         return True, ["the first row is taken as the header (--no-header if it is not)"]
     return False, ["the first row is taken as data, not as a header (--header if it is one)"]
@@ -217,11 +235,11 @@ def _settle_parquet(part: Part, wanted: Wanted) -> tuple[Part, list[str]]:
     if text not in texts:
         raise InklingError(
             f"{name} column '{printable(columns[text])}' holds {kinds[text]} where text was expected: name "
-            f"a column of strings with --text-column."
+            f"a column of strings with --{wanted.roles.text}-column."
         )
     if label is not None and (kinds[label].is_nested() or kinds[label] == pl.Binary):
         raise InklingError(
-            f"{name} column '{printable(columns[label])}' holds {kinds[label]} where labels were expected: "
-            f"name a column of strings or numbers with --label-column."
+            f"{name} column '{printable(columns[label])}' holds {kinds[label]} where {wanted.roles.label}s were "
+            f"expected: name a column of strings or numbers with --{wanted.roles.label}-column."
         )
     return replace(part, columns=tuple(columns), text=text, label=label), notes

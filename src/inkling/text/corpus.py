@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Literal
 
 from inkling.errors import InklingError, UsageError
-from inkling.text.columns import Wanted, settle_columns
+from inkling.text.columns import Roles, Wanted, settle_columns
 from inkling.text.files import (
     BLOCK_BYTES,
     COMPRESSIONS,
@@ -130,6 +130,7 @@ class Corpus:
         keep_empty: bool = False,
         need_label: bool = False,
         bad_rows: Literal["stop", "skip"] = "stop",
+        roles: Roles | None = None,
     ) -> None:
         if format is not None and format not in FORMATS:
             raise UsageError(f"The format '{printable(format)}' is unknown: give one of {', '.join(FORMATS)}.")
@@ -142,7 +143,7 @@ class Corpus:
         self.intake = Intake()
         self._encoding = encoding
         self._format = format
-        self._wanted = Wanted(text_column, label_column, header, need_label)
+        self._wanted = Wanted(text_column, label_column, header, need_label, roles or Roles())
         self._said: dict[str, list[str]] = {}  # what was guessed → of which files
         self._folder_notes: list[str] = []
         self._parts: list[Part] = []
