@@ -30,6 +30,7 @@ from inkling.cli.options import (
 
 if TYPE_CHECKING:
     from inkling.models.dan import AveragingNetwork
+    from inkling.models.gpt_model import Transformer
     from inkling.models.gru import GRU
     from inkling.recipes.labelled_text import LabelledText
     from inkling.runs.run import Run
@@ -184,6 +185,82 @@ def gru(
 
 
 @app.command()
+def gpt(
+    files: Files,
+    held_out: HeldOut = None,
+    out: Out = None,
+    minutes: Annotated[float | None, typer.Option(help="How long to train; sizes the model. [default: 5]")] = None,
+    tokens: Annotated[str | None, typer.Option(help="character (default), byte, bpe or word.")] = None,
+    vocabulary: Vocabulary = None,
+    objective: Annotated[str | None, typer.Option(help="What is learned: next (the next token, default).")] = None,
+    layers: Annotated[int | None, typer.Option(help="[default: by the minutes and the text]")] = None,
+    width: Annotated[int | None, typer.Option(help="Of the vector of a token. [default: likewise]")] = None,
+    heads: Annotated[int | None, typer.Option(help="Of attention in a layer. [default: of 32 coordinates]")] = None,
+    key_value_heads: Annotated[int | None, typer.Option(help="Different keys. [default: one a head]")] = None,
+    mlp: Annotated[int | None, typer.Option(help="Width of the layer after attention. [default: 3 × width]")] = None,
+    context: Annotated[int | None, typer.Option(help="The most tokens that are read at once.")] = None,
+    batch: Annotated[int | None, typer.Option(help="Texts of that length in a step.")] = None,
+    short_share: Annotated[
+        float | None, typer.Option(help="Of the steps, which read twice the texts of half the length.")
+    ] = None,
+    activation: Annotated[
+        str | None, typer.Option(help="gated (default), or squared_relu: faster, opens in Inkling only.")
+    ] = None,
+    grams: Annotated[
+        int | None, typer.Option(help="Tables for runs of 2, of 2 and 3, … tokens: opens in Inkling only.")
+    ] = None,
+    gram_rows: Annotated[int | None, typer.Option(help="Rows of each such table. [default: 32768]")] = None,
+    tied: Annotated[bool | None, typer.Option(help="Use the token vectors for the output too.")] = None,
+    rotary_base: Annotated[float | None, typer.Option(help="Of the rotation by place. [default: by context]")] = None,
+    steps: Annotated[int | None, typer.Option(help="Batches to read. [default: as the minutes allow]")] = None,
+    rate: Annotated[float | None, typer.Option(help="Of the matrices, with Muon. [default: 0.06]")] = None,
+    embedding_rate: Annotated[float | None, typer.Option(help="Of the token vectors, with Adam.")] = None,
+    output_rate: Annotated[float | None, typer.Option(help="Of the output, with Adam.")] = None,
+    decay: Annotated[float | None, typer.Option(help="Pull to zero of matrices. [default: by the epochs]")] = None,
+    dropout: Annotated[float | None, typer.Option(help="Share left out of layers. [default: by the epochs]")] = None,
+    precision: Annotated[str | None, typer.Option(help="auto (default: tried), float32 or bfloat16.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Threads that share the texts of a step.")] = None,
+    patience: Annotated[int | None, typer.Option(help="Stop after so many evaluations without a better one.")] = None,
+    pieces: Cut = None,
+    exclude: Exclude = None,
+    normalise: Normalise = None,
+    seed: Seed = None,
+    text_column: TextColumn = None,
+    encoding: Encoding = None,
+    header: Header = None,
+    format: Format = None,
+    bad_rows: BadRows = None,
+    config: ConfigFile = None,
+    json: Json = False,
+) -> None:
+    """Train the small transformer, on characters unless told otherwise.
+
+    A few steps are timed, and from the minutes and the text follow the size of the model and its schedule. The best
+    weights on held-out text are kept; on a terminal it writes a line now and then. The run opens in the transformers
+    library too. Ctrl-C keeps what was learned; `inkling resume` goes on. A loss that jumps, or is no longer a number,
+    ends the training with the last checkpoint kept.
+
+    \b
+    Examples:
+      inkling train gpt novel.txt --minutes 2
+      inkling train gpt data:shakespeare --minutes 10 --seed 1
+      inkling train gpt articles.jsonl --text-column body --tokens bpe --vocabulary 2000
+      inkling train gpt novel.txt --steps 500 --layers 6 --width 192 --context 128 --batch 32
+      torchrun --nproc-per-node 2 -m inkling train gpt novel.txt
+    """
+    given = locals()
+    from inkling.errors import UsageError
+    from inkling.recipes.gpt import GPTRecipe, train_gpt
+
+    for name in ("dropout", "decay", "short_share"):
+        if given[name] is not None and given[name] < 0:
+            raise UsageError(f"--{name.replace('_', '-')} is {given[name]:g}; give 0 or more.")
+    recipe = _fill(GPTRecipe, given)
+    path = _where(out, "gpt", recipe.files)
+    _follow(lambda say: train_gpt(recipe, path, say, _write_a_line), path, json)
+
+
+@app.command()
 def dan(
     files: Annotated[
         list[str],
@@ -309,6 +386,10 @@ def resume(
         from inkling.recipes.gru import resume_gru
 
         _follow(lambda say: resume_gru(opened, say, _write_a_line), opened.path, json)
+    elif opened.kind == "gpt":
+        from inkling.recipes.gpt import resume_gpt
+
+        _follow(lambda say: resume_gpt(opened, say, _write_a_line), opened.path, json)
     elif opened.kind == "dan":
         from inkling.recipes.dan import resume_dan
 
@@ -374,13 +455,13 @@ def _figure(run: Run) -> tuple[str, Callable[[float], float]]:
     """What a loss of so many nats a token is called and shown as: bits for characters, perplexity for words."""
     if run.kind == "dan":
         return "nats/text", lambda nats: round(nats, 4)
-    if run.kind == "gru":
+    if run.kind in ("gru", "gpt"):
         per = {"character": "bits/char", "byte": "bits/byte"}.get(run.info["recipe"]["tokens"], "bits/token")
         return per, lambda nats: round(nats / math.log(2), 3)
     return "perplexity", lambda nats: round(math.exp(min(nats, 700.0)), 2)
 
 
-def _write_a_line(model: GRU) -> None:
+def _write_a_line(model: GRU | Transformer) -> None:
     """A few words of a model in training, on a terminal."""
     import numpy as np
 

@@ -18,7 +18,6 @@ from typing import Literal, get_args
 import numpy as np
 import torch
 
-from inkling.configuration import from_record
 from inkling.errors import UsageError
 from inkling.models.gru import GRU, GRUConfig, random_parameters
 from inkling.models.gru_loss import Batch, GRULoss
@@ -29,6 +28,7 @@ from inkling.runs.run import Run
 from inkling.text.tokenise import Pieces
 from inkling.text.tokens import Tokeniser
 from inkling.training.loop import Parameters, Step, TrainingConfig
+from inkling.training.processes import ALONE, Processes
 
 Watch = Callable[[GRU], None]
 MINUTES = 5.0  # when nothing is said
@@ -112,21 +112,25 @@ def train_gru(
 
     `watch` gets the model as it is, now and then.
     """
-    yield from begin(out, lambda: prepare(recipe, say=say), say, watch)
+    yield from begin(out, recipe, prepare, say, watch)
 
 
 def resume_gru(
     run: Run, say: Say = lambda _: None, watch: Watch | None = None
 ) -> Generator[tuple[Run, Step], None, None]:
     """Goes on where the newest checkpoint of an unfinished run stands."""
-    recipe = from_record(GRURecipe, run.info["recipe"], str(run.path / "run.json"))
-    yield from go_on(run, lambda tokeniser: prepare(recipe, tokeniser, say), say, watch)
+    yield from go_on(run, GRURecipe, prepare, say, watch)
 
 
 # ----------------------------------------------------------------------------------------------- preparing
 
 
-def prepare(recipe: GRURecipe, tokeniser: Tokeniser | None = None, say: Say = lambda _: None) -> Prepared:
+def prepare(
+    recipe: GRURecipe,
+    tokeniser: Tokeniser | None = None,
+    say: Say = lambda _: None,
+    processes: Processes = ALONE,
+) -> Prepared:
     """Reads the text, makes the tokeniser, and settles what the recipe leaves open."""
     source = read_source(recipe, tokeniser, recipe.tokens, recipe.vocabulary, recipe.pieces, recipe.exclude, say)
     tokeniser, stream = source.tokeniser, source.stream

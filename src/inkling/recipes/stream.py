@@ -1,9 +1,14 @@
-"""A corpus as one long row of token ids on disk, and the chunks that a recurrent model reads of it.
+"""A corpus as one long row of token ids on disk, and what models read of it: chunks (recurrent) or windows (others).
 
 B readers stand at equal distances in the row, and each chunk takes the next T tokens of every reader, so that the state
 after a chunk is the state before the next one. When the readers have gone through their stretch, an epoch ends: they
 jump to new places (all shifted by one random distance) and begin with an empty state. A chunk is a pure function of its
 number.
+
+Windows are read by models that carry nothing on. An epoch cuts the row, which is taken for a circle, into stretches of
+T tokens from a random place on and reads each of them once, in random order. The order is never written down, or it
+would need memory in proportion to the corpus: four rounds of a Feistel network (Luby and Rackoff 1988) map the numbers
+of all stretches one to one onto themselves, over a power of four that holds them; what falls outside is mapped again.
 
 The ids lie in an unnamed temporary file that is mapped into memory: a corpus need not fit there.
 """
@@ -22,6 +27,8 @@ from numpy.typing import NDArray
 from inkling.models.gru_loss import Batch
 from inkling.text.tokens import Tokeniser
 
+ROUNDS = 4
+SPREADS = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ over the golden ratio, odd: high bits of a product with it depend on all
 RESTARTS = 0.02  # share of the readers whose state is emptied at a chunk, so that texts may begin anywhere
 
 
@@ -42,8 +49,28 @@ class TokenStream:
     @property
     def offsets(self) -> NDArray[np.int64]:
         """Where each text begins, and the end."""
-        first = [0] if self.starts is None else np.flatnonzero(self.starts)
-        return np.append(first, len(self.ids)).astype(np.int64)
+        return self.part(len(self))[1]
+
+    def part(self, at_most: int) -> tuple[NDArray[np.integer], NDArray[np.int64]]:
+        """The first tokens, and where texts begin among them, with the end."""
+        size = min(at_most, len(self))
+        first = [0] if self.starts is None else np.flatnonzero(self.starts[:size])
+        return self.ids[:size], np.append(first, size).astype(np.int64)
+
+    def windows(self, numbers: NDArray[np.int64], times: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """B×T each: the token before, and the token, of each place of the windows with these numbers."""
+        size = len(self)
+        in_epoch = max(1, size // times)
+        epochs, within = np.divmod(numbers, in_epoch)
+        first = np.empty(len(numbers), np.int64)
+        for epoch in np.unique(epochs).tolist():
+            here, key = epochs == epoch, (seed, times, epoch, 3)
+            shift = int(np.random.default_rng(key).integers(0, size))
+            first[here] = shift + times * shuffled(within[here], in_epoch, key)
+        places = (first[:, None] + np.arange(times)) % size
+        inputs, targets = self.ids[places - 1].astype(np.int64), self.ids[places].astype(np.int64)
+        inputs[places == 0 if self.starts is None else self.starts[places]] = self.begin
+        return inputs, targets
 
     def chunks_in_epoch(self, times: int, readers: int) -> int:
         return max(1, len(self) // readers // times)
@@ -64,6 +91,23 @@ class TokenStream:
             begins[0] |= np.random.default_rng((seed, number, 2)).random(readers) < RESTARTS
         fresh = {int(t): np.flatnonzero(begins[t]) for t in np.flatnonzero(begins.any(axis=1))}
         return Batch(inputs, targets, fresh)
+
+
+def shuffled(numbers: NDArray[np.int64], size: int, seed: tuple[int, ...]) -> NDArray[np.int64]:
+    """Where each of `numbers` (below `size`) stands in a random order of 0 … size − 1 that the seed decides."""
+    half = np.uint64(max(1, ((size - 1).bit_length() + 1) // 2))
+    low = np.uint64((1 << int(half)) - 1)
+    keys = np.random.default_rng(seed).integers(0, 1 << 63, ROUNDS, dtype=np.uint64)
+    found = numbers.astype(np.uint64)
+    outside = np.ones(len(found), np.bool_)
+    while outside.any():
+        left, right = found[outside] >> half, found[outside] & low
+        for key in keys:
+            mixed = (right + key) * SPREADS
+            left, right = right, left ^ ((mixed ^ (mixed >> np.uint64(29))) * SPREADS >> np.uint64(32) & low)
+        found[outside] = left << half | right
+        outside = found >= np.uint64(size)
+    return found.astype(np.int64)
 
 
 def encode_stream(blocks: Iterable[list[str]], tokeniser: Tokeniser, separate: bool) -> TokenStream:

@@ -2,6 +2,9 @@
 
 A recipe says what is its own (sizes, objective, batches, schedule: `Prepared`); here the text is opened and cut, the
 run is made, trained, judged on held-out text, recorded, resumed and finished.
+
+Of several processes (`torchrun`) the first one settles the recipe, makes the run and tells the others where it is; they
+read text, recipe, tokeniser and checkpoint from there, as for resuming, and write nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from inkling.configuration import from_record
 from inkling.errors import InklingError, UsageError
 from inkling.measure.tally import LN2
 from inkling.models.spelling import Speller
@@ -26,11 +30,12 @@ from inkling.recipes.data import LanguageText, TextConfig, learn_tokeniser, open
 from inkling.recipes.stream import TokenStream, encode_stream
 from inkling.runs import files
 from inkling.runs.loading import constant_files
-from inkling.runs.recording import Recorder, checkpoint, dump, restore
+from inkling.runs.recording import Recorder, checkpoint, dump, restore, take_up
 from inkling.runs.run import Run
 from inkling.text.tokenise import Pieces, load_tokeniser
 from inkling.text.tokens import Tokeniser
 from inkling.training.loop import Parameters, Step, TrainingConfig, TrainingState, train
+from inkling.training.processes import Processes, joined
 
 Say = Callable[[str], None]
 MEASURED_TOKENS = 1 << 21  # of the held-out text, at most, at the end
@@ -92,15 +97,14 @@ class Prepared:
     tokens_a_step: int
     figures: Mapping[str, Any]  # of the summary, beside those that all models have
     memory: Parameters = field(default_factory=dict)
+    reader: Callable[[Parameters, int], Scorer] | None = None  # the model after so many steps, where it is another
 
-    def held_out_nats(self, parameters: Parameters, at_most: int) -> NDArray[np.float64]:
-        held_out = self.source.held_out
-        ids, offsets = held_out.ids[:at_most], held_out.offsets
-        scorer: Scorer = self.model(parameters)
-        return scorer.score_ids(ids, np.append(offsets[offsets < len(ids)], len(ids)))
+    def held_out_nats(self, scorer: Scorer, at_most: int) -> NDArray[np.float64]:
+        return scorer.score_ids(*self.source.held_out.part(at_most))
 
-    def validate(self, parameters: Parameters) -> tuple[float, float]:
-        nats = self.held_out_nats(parameters, self.judged)
+    def validate(self, parameters: Parameters, step: int) -> tuple[float, float]:
+        scorer = self.model(parameters) if self.reader is None else self.reader(parameters, step)
+        nats = self.held_out_nats(scorer, self.judged)
         return float(nats.sum()), len(nats)
 
     def fresh_state(self) -> TrainingState:
@@ -128,50 +132,110 @@ def read_source(
     return Source(text, tokeniser, speller, stream, held_out)
 
 
+class Prepare(Protocol):
+    """From a recipe, and for resuming the tokeniser of the run, to all that training needs in one of the processes."""
+
+    def __call__(self, recipe: Any, tokeniser: Tokeniser | None, say: Say, processes: Processes) -> Prepared: ...
+
+
 def begin(
-    out: Path, prepare: Callable[[], Prepared], say: Say, watch: Callable[[Any], None] | None
+    out: Path, recipe: TextConfig, prepare: Prepare, say: Say, watch: Callable[[Any], None] | None
 ) -> Generator[tuple[Run, Step], None, None]:
     """Makes the run `out` and trains it; yields after every step, so that the caller can show it or stop."""
-    if out.exists():
-        raise UsageError(f"{out} exists already; name another with --out, or remove it with `inkling runs rm`.")
-    prepared = prepare()
-    source, recipe = prepared.source, prepared.recipe
-    state = prepared.fresh_state()
-    run = Run.create(
-        out,
-        info={
-            "kind": prepared.kind,
-            "recipe": asdict(recipe),
-            "normalise": str(source.text.chain),
-            "seed": recipe.seed,
-            "threads": torch.get_num_threads(),
-            "data": source.text.describe(),
-        },
-        constant=constant_files(prepared.kind, prepared.sizes, source.tokeniser, source.speller),
-        checkpoint=checkpoint(state, prepared.objective.plain),
-    )
-    yield from _train(run, prepared, state, say, watch)
+    with joined() as processes:
+        if not processes.leads:
+            run = Run.open(processes.tell(""))
+            yield from _accompany(run, type(recipe), prepare, processes)
+            return
+        if out.exists():
+            raise UsageError(f"{out} exists already; name another with --out, or remove it with `inkling runs rm`.")
+        if processes.count > 1 and "-" in recipe.files:
+            raise UsageError(f"{processes.count} processes cannot all read -; give a file.")
+        prepared = prepare(recipe, None, say, processes)
+        processes.check_memory(prepared.memory)
+        source = prepared.source
+        state = prepared.fresh_state()
+        run = Run.create(
+            out,
+            info={
+                "kind": prepared.kind,
+                "recipe": asdict(prepared.recipe),
+                "normalise": str(source.text.chain),
+                "seed": prepared.recipe.seed,
+                "threads": torch.get_num_threads(),
+                "processes": processes.count,
+                "data": source.text.describe(),
+            },
+            constant=constant_files(prepared.kind, prepared.sizes, source.tokeniser, source.speller),
+            checkpoint=checkpoint(state, prepared.objective.plain),
+        )
+        processes.tell(str(run.path.absolute()))
+        yield from _train(run, prepared, state, say, watch, processes)
 
 
 def go_on(
-    run: Run, prepare: Callable[[Tokeniser], Prepared], say: Say, watch: Callable[[Any], None] | None
+    run: Run, kind: type[TextConfig], prepare: Prepare, say: Say, watch: Callable[[Any], None] | None
 ) -> Generator[tuple[Run, Step], None, None]:
     """Goes on where the newest checkpoint of an unfinished run stands."""
+    with joined() as processes:
+        if not processes.leads:
+            processes.tell("")  # the first one has swept up
+            yield from _accompany(run, kind, prepare, processes)
+            return
+        before = int(run.info.get("processes", 1))
+        if before != processes.count:
+            say(
+                f"{run.path} was begun in {before} process(es) and goes on in {processes.count}: the numbers will be "
+                "the same but for rounding."
+            )
+        prepared = _prepared_again(run, kind, prepare, say, processes)
+        files.sweep(run.path)
+        files.sweep(run.path / "checkpoints")
+        state = prepared.fresh_state()
+        restore(run, state, prepared.objective.plain)
+        processes.tell("")
+        yield from _train(run, prepared, state, say, watch, processes)
+
+
+def _prepared_again(run: Run, kind: type[TextConfig], prepare: Prepare, say: Say, processes: Processes) -> Prepared:
     torch.set_num_threads(min(int(run.info["threads"]), os.cpu_count() or 1))
-    prepared = prepare(load_tokeniser((run.path / "tokenizer.json").read_text(encoding="utf-8")))
+    recipe = from_record(kind, run.info["recipe"], str(run.path / "run.json"))
+    tokeniser = load_tokeniser((run.path / "tokenizer.json").read_text(encoding="utf-8"))
+    prepared = prepare(recipe, tokeniser, say, processes)
     same_text(run, prepared.recipe, prepared.source.text)
-    files.sweep(run.path)
-    files.sweep(run.path / "checkpoints")
+    return prepared
+
+
+def _accompany(
+    run: Run, kind: type[TextConfig], prepare: Prepare, processes: Processes
+) -> Generator[tuple[Run, Step], None, None]:
+    """What another process than the first does: the same steps, in silence."""
+    prepared = _prepared_again(run, kind, prepare, lambda _: None, processes)
     state = prepared.fresh_state()
-    restore(run, state, prepared.objective.plain)
-    yield from _train(run, prepared, state, say, watch)
+    take_up(run, state, prepared.objective.plain)
+    for step in train(prepared.objective, prepared.batch, prepared.training, state, _nobody, processes):
+        yield run, step
+
+
+def _nobody(_: Parameters) -> tuple[float, float]:
+    """The first process judges."""
+    raise AssertionError
 
 
 def _train(
-    run: Run, prepared: Prepared, state: TrainingState, say: Say, watch: Callable[[Any], None] | None
+    run: Run,
+    prepared: Prepared,
+    state: TrainingState,
+    say: Say,
+    watch: Callable[[Any], None] | None,
+    processes: Processes,
 ) -> Generator[tuple[Run, Step], None, None]:
     recorder = Recorder(run, state, prepared.objective.plain, LOG_EVERY)
-    steps = train(prepared.objective, prepared.batch, prepared.training, state, prepared.validate)
+
+    def validate(parameters: Parameters) -> tuple[float, float]:
+        return prepared.validate(parameters, state.step)
+
+    steps = train(prepared.objective, prepared.batch, prepared.training, state, validate, processes)
     watched = time.monotonic()
     for step in recorder.record(steps):
         yield run, step
@@ -180,7 +244,7 @@ def _train(
             watched = time.monotonic()
     chosen, source = state.chosen(), prepared.source
     held_out = source.held_out
-    nats = prepared.held_out_nats(chosen, MEASURED_TOKENS)
+    nats = prepared.held_out_nats(prepared.model(chosen), MEASURED_TOKENS)
     share = len(nats) / len(held_out)  # of a long text, the first part was measured
     mean = float(nats.mean())
     summary = {

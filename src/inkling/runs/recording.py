@@ -79,7 +79,14 @@ def checkpoint(state: TrainingState, plain: Callable[[Parameters], Mapping[str, 
 
 
 def restore(run: Run, state: TrainingState, plain: Callable[[Parameters], Mapping[str, Tensor]]) -> None:
-    """Puts `state` where the newest checkpoint left off, and the metrics with it.
+    """Puts `state` where the newest checkpoint left off, and the metrics with it."""
+    take_up(run, state, plain)
+    run.rewind(state.step)
+    run.update(state="running")
+
+
+def take_up(run: Run, state: TrainingState, plain: Callable[[Parameters], Mapping[str, Tensor]]) -> None:
+    """Puts `state` where the newest checkpoint left off, and changes nothing on disk.
 
     `plain` must make the same model of it as it did then: it may rest on vectors that were read or worked out anew.
     """
@@ -98,8 +105,6 @@ def restore(run: Run, state: TrainingState, plain: Callable[[Parameters], Mappin
             f"{run.path} cannot go on here: from the same text, other numbers come out than when it was trained "
             "(another file of vectors, or another kind of computer); put the old vectors back, or train anew."
         )
-    run.rewind(state.step)
-    run.update(state="running")
 
 
 def dump(tensors: Mapping[str, Tensor]) -> bytes:

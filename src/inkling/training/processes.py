@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -105,18 +105,34 @@ class Processes:
         if self.count == 1:
             return numbers
         told = torch.tensor(numbers, dtype=torch.float64)
-        self._line.broadcast(told, 0).wait()
+        self._send(told)
         return tuple(told.tolist())
+
+    def tell(self, text: str) -> str:
+        """The text that the first process gave; what the others give is not looked at."""
+        if self.count == 1:
+            return text
+        content = torch.tensor(list(text.encode()), dtype=torch.uint8)
+        (size,) = self.from_first(len(content))
+        if not self.leads:
+            content = torch.zeros(int(size), dtype=torch.uint8)
+        if size:
+            self._send(content)
+        return bytes(content.tolist()).decode()
+
+    def check_memory(self, memory: Parameters) -> None:
+        """Refuses what only one process can train."""
+        if self.count > 1 and memory:
+            raise UsageError(
+                f"This model carries a memory from batch to batch, which {self.count} processes cannot share; train it "
+                "in one process."
+            )
 
     def check(self, state: TrainingState) -> None:
         """Refuses to go on where the processes would not be one training."""
         if self.count == 1:
             return
-        if state.memory:
-            raise UsageError(
-                f"This model carries a memory from batch to batch, which {self.count} processes cannot share; train it "
-                "in one process."
-            )
+        self.check_memory(state.memory)
         mark = _mark(state)
         marks = torch.zeros(self.count, dtype=torch.float64)
         marks[self.rank] = mark
@@ -134,7 +150,22 @@ class Processes:
         return self.group
 
     def _add(self, numbers: Tensor) -> None:
-        self._line.allreduce([numbers]).wait()
+        line = self._line
+        self._met(lambda: line.allreduce([numbers]))
+
+    def _send(self, numbers: Tensor) -> None:
+        line = self._line
+        self._met(lambda: line.broadcast(numbers, 0))
+
+    def _met(self, begun: Callable[[], Any]) -> None:
+        """Waits for the others; a sentence where one of them is gone."""
+        try:
+            begun().wait()
+        except RuntimeError as error:  # what gloo makes of a closed line, and of one that was silent for too long
+            raise InklingError(
+                f"Process {self.rank} of {self.count} has lost the others, because one of them ended; the last "
+                "checkpoint is kept: see what that one said, and go on with `inkling resume`."
+            ) from error
 
 
 ALONE = Processes()
