@@ -158,9 +158,9 @@ LEARNED = [(f"{i:06d}?", place) for i, (_, place) in enumerate(biographies(np.ra
 
 @pytest.fixture(scope="module")
 def letters() -> NGram:
-    lines = [example(question, answer) for question, answer in LEARNED]
+    lines = [example(question, answer) for question, answer in LEARNED] * 4  # once is not believed
     tokeniser = train_tokeniser("character", [lines])
-    return NGram.fit([tokeniser.encode(lines)], tokeniser, NGramConfig(10, 0.1))
+    return NGram.fit([tokeniser.encode(lines)], tokeniser, NGramConfig(10))
 
 
 @pytest.fixture(scope="module")
