@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from inkling.errors import InklingError, UsageError
-from inkling.measure.calibration import Abstention, Calibration, fit_temperature
+from inkling.measure.calibration import Abstention, Calibration, Words, fit_temperature
 from inkling.measure.classification import wilson
 
 Floats = NDArray[np.float64]
@@ -180,6 +180,31 @@ def test_the_chart_sets_accuracy_against_confidence_with_the_diagonal() -> None:
 def test_bins_below_one_are_refused() -> None:
     with pytest.raises(UsageError, match="bins is 0; give 1 or more"):
         Calibration.of(*TWENTY, bins=0)
+
+
+def test_confidences_of_anything_are_judged_alike_and_told_in_its_own_words() -> None:
+    confidence, right = [0.9, 0.6, 0.9, 0.6], [True, False, True, True]
+    words = Words("questions", "the model", "answers")
+    found = Calibration.of_confidences(confidence, right, 2, words)
+    assert found.bins == Calibration.of(*two_classes(confidence, right), bins=2).bins
+    assert [(b.texts, b.right) for b in found.bins] == [(2, 1), (2, 2)]
+    assert "on 4 questions); the model is 0.0 points" in found.sentence()
+    assert "answers of like confidence" in found.table().title
+    abstention = Abstention.of_confidences(confidence, right, words)
+    assert abstention.at(0.7) == Abstention.of(*two_classes(confidence, right)).at(0.7)
+    assert abstention.chart().x_label == "questions answered (%)"
+    assert "Answers below the threshold are 'unsure'" in abstention.table().notes[0]
+
+
+def test_confidences_that_are_none_are_refused() -> None:
+    with pytest.raises(InklingError, match=r"confidence of row 1 \(counted from 0\) is 1\.5"):
+        Calibration.of_confidences([0.5, 1.5], [True, False])
+    with pytest.raises(InklingError, match=r"row 0 .* is nan"):
+        Abstention.of_confidences([float("nan")], [True])
+    with pytest.raises(InklingError, match=r"shape \(2,\) and what is right has shape \(1,\)"):
+        Abstention.of_confidences([0.5, 0.5], [True])
+    with pytest.raises(InklingError, match="at least one"):
+        Calibration.of_confidences([], np.zeros(0, np.bool_))
 
 
 # ----------------------------------------------------------------------------------------------- unsure

@@ -1,8 +1,8 @@
-"""Whether a classifier's probabilities can be believed, and what it buys to let it say "unsure".
+"""Whether the probabilities of a classifier, or of any verdicts, can be believed, and what saying "unsure" buys.
 
     temperature      T minimises −Σ ln softmax(z / T)[true class]       z: logits of held-out texts, n of them, each
                                                                         label believed n + 1 times in n + 2 (Platt)
-    confidence       the probability of the verdict, max_c p_c
+    confidence       the probability of the verdict, max_c p_c (`of`), or of whatever was said (`of_confidences`)
     ECE              Σ_bins n_b |accuracy_b − mean confidence_b| / N      expected calibration error
 
 With β = 1/T the nats are convex in β (a sum of log-sum-exp of linear functions), with slope Σ (E_p[z] − z_true) and
@@ -29,7 +29,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,6 +47,17 @@ PRECISION = 1e-10  # of the inverse temperature, relative
 NEWTON_STEPS, HALVINGS = 20, 40
 COVERAGES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.5)
 CURVE = tuple(percent / 100 for percent in range(5, 101))
+
+
+class Words(NamedTuple):
+    """How results are told: what was judged, who judged it, and what was said."""
+
+    texts: str = "texts"
+    who: str = "the classifier"
+    verdicts: str = "verdicts"
+
+
+TEXTS = Words()
 
 
 def fit_temperature(logits: ArrayLike, truth: ArrayLike) -> float:
@@ -117,17 +128,26 @@ class Calibration:
     """How often a verdict of some confidence is right."""
 
     bins: tuple[Bin, ...]
+    words: Words = TEXTS
 
     @classmethod
     def of(cls, truth: ArrayLike, log_probs: ArrayLike, bins: int = 15) -> Calibration:
+        return cls.of_confidences(*_verdicts(truth, log_probs), bins)
+
+    @classmethod
+    def of_confidences(
+        cls, confidence: ArrayLike, right: ArrayLike, bins: int = 15, words: Words = TEXTS
+    ) -> Calibration:
+        """From the probability that each verdict was given, and whether it was right."""
         if bins < 1:
             raise UsageError(f"bins is {bins}; give 1 or more, such as 15.")
-        confidence, right = _verdicts(truth, log_probs)
+        confidence, right = _in_order(confidence, right)
         wanted = np.arange(bins) * len(confidence) // bins
         starts = np.unique(np.searchsorted(confidence, confidence[wanted]))  # a tie begins where its first text does
         sums = [np.add.reduceat(values, starts) for values in (right, confidence, confidence * (1 - confidence))]
         texts = np.diff(np.append(starts, len(confidence)))
-        return cls(tuple(Bin(*row) for row in zip(*(column.tolist() for column in (texts, *sums)), strict=True)))
+        found = tuple(Bin(*row) for row in zip(*(column.tolist() for column in (texts, *sums)), strict=True))
+        return cls(found, words)
 
     @property
     def rows(self) -> int:
@@ -152,20 +172,21 @@ class Calibration:
         side = "surer" if self.overconfidence > 0 else "less sure"
         return (
             f"Probabilities are off by {100 * self.error:.1f} points on average (chance alone would give "
-            f"{100 * self.error_by_chance:.1f} on {self.rows:,} texts); the classifier is "
+            f"{100 * self.error_by_chance:.1f} on {self.rows:,} {self.words.texts}); {self.words.who} is "
             f"{100 * abs(self.overconfidence):.1f} points {side} than right."
         )
 
     def table(self) -> Table:
         columns = (
-            Column("texts", ",d"),
-            Column("confidence", ".1f", "%", "mean probability of the verdict"),
+            Column(self.words.texts, ",d"),
+            Column("confidence", ".1f", "%", f"mean probability of the {self.words.verdicts}"),
             Column("right", ".1f", "%"),
             Column("low", ".1f", "%", "95 % interval of the share that is right (Wilson)"),
             Column("high", ".1f", "%"),
         )
         rows = tuple((b.texts, 100 * b.confidence, *_percents(b.accuracy)) for b in self.bins)
-        return Table("Calibration: how often verdicts of like confidence are right", columns, rows, (self.sentence(),))
+        title = f"Calibration: how often {self.words.verdicts} of like confidence are right"
+        return Table(title, columns, rows, (self.sentence(),))
 
     def chart(self) -> Chart:
         x = [100 * b.confidence for b in self.bins]
@@ -174,7 +195,7 @@ class Calibration:
             _banded("measured", x, [b.accuracy for b in self.bins]),
             Line("perfect", diagonal, diagonal),
         )
-        reading = "Below the diagonal the classifier is surer than right, above it less sure. Band: 95 % interval."
+        reading = f"Below the diagonal {self.words.who} is surer than right, above it less sure. Band: 95 % interval."
         return Chart("Calibration", "confidence (%)", "right (%)", lines, reading)
 
     def to_json(self) -> dict[str, Any]:
@@ -216,11 +237,17 @@ class Abstention:
 
     confidence: Floats
     right: Ints
+    words: Words = TEXTS
 
     @classmethod
     def of(cls, truth: ArrayLike, log_probs: ArrayLike) -> Abstention:
-        confidence, right = _verdicts(truth, log_probs)
-        return cls(confidence[::-1].copy(), np.cumsum(right[::-1]))
+        return cls.of_confidences(*_verdicts(truth, log_probs))
+
+    @classmethod
+    def of_confidences(cls, confidence: ArrayLike, right: ArrayLike, words: Words = TEXTS) -> Abstention:
+        """From the probability that each verdict was given, and whether it was right."""
+        confidence, right = _in_order(confidence, right)
+        return cls(confidence[::-1].copy(), np.cumsum(right[::-1]), words)
 
     @property
     def rows(self) -> int:
@@ -262,14 +289,17 @@ class Abstention:
         columns = (
             Column("threshold", ".4f"),
             Column("answered", ",d"),
-            Column("share", ".1f", "%", "of all texts"),
+            Column("share", ".1f", "%", f"of all {self.words.texts}"),
             Column("right", ".2f", "%", "of those answered"),
             Column("low", ".2f", "%", "95 % interval (Wilson)"),
             Column("high", ".2f", "%"),
         )
         points = dict.fromkeys(self.covering(share) for share in COVERAGES)  # ties can make neighbours equal
         rows = tuple((p.threshold, p.texts, 100 * p.share, *_percents(p.accuracy)) for p in points)
-        note = "Verdicts below the threshold are 'unsure'. Choose it on held-out texts, not on those it is judged on."
+        texts, verdicts = self.words.texts, self.words.verdicts.capitalize()
+        note = (
+            f"{verdicts} below the threshold are 'unsure'. Choose it on held-out {texts}, not on those it is judged on."
+        )
         return Table("What saying 'unsure' buys", columns, rows, (note,))
 
     def chart(self) -> Chart:
@@ -277,10 +307,10 @@ class Abstention:
         line = _banded("right", [100 * p.share for p in points], [p.accuracy for p in points])
         return Chart(
             "What saying 'unsure' buys",
-            "texts answered (%)",
+            f"{self.words.texts} answered (%)",
             "right of those answered (%)",
             (line,),
-            "At the right end every text is answered; to the left only the surest. Band: 95 % interval.",
+            f"At the right end all {self.words.texts} are answered; to the left only the surest. Band: 95 % interval.",
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -291,12 +321,28 @@ class Abstention:
         }
 
 
-def _verdicts(truth: ArrayLike, log_probs: ArrayLike) -> tuple[Floats, Ints]:
-    """The confidence of each verdict and whether it is right (0 or 1), the least confident first."""
+def _verdicts(truth: ArrayLike, log_probs: ArrayLike) -> tuple[Floats, NDArray[np.bool_]]:
+    """The confidence of each verdict, and whether it is right."""
     found, given = check_predictions(truth, log_probs)
     confidence = np.minimum(1.0, np.exp(given.max(axis=1)))  # float32 logs can sum to a little more than 1
-    order = np.argsort(confidence, kind="stable")
-    return confidence[order], (given.argmax(axis=1) == found)[order].astype(np.int64)
+    return confidence, given.argmax(axis=1) == found
+
+
+def _in_order(confidence: ArrayLike, right: ArrayLike) -> tuple[Floats, Ints]:
+    """Confidences and what is right (0 or 1), the least confident first, or one sentence that says what is wrong."""
+    given, found = np.asarray(confidence, dtype=np.float64), np.asarray(right)
+    if given.ndim != 1 or given.shape != found.shape or found.dtype != np.bool_ or not len(given):
+        raise InklingError(
+            f"The confidences have shape {given.shape} and what is right has shape {found.shape} and type "
+            f"{found.dtype}; give one probability and one True or False for each verdict, and at least one."
+        )
+    bad = np.flatnonzero(~((given >= 0) & (given <= 1)))  # NaN is not within either
+    if len(bad):
+        raise InklingError(
+            f"The confidence of row {bad[0]} (counted from 0) is {given[bad[0]]}; give probabilities from 0 to 1."
+        )
+    order = np.argsort(given, kind="stable")
+    return given[order], found[order].astype(np.int64)
 
 
 def _percents(interval: Interval) -> tuple[float, float, float]:
