@@ -21,6 +21,7 @@ from inkling.models import gpt_cache, gpt_model
 from inkling.models.contracts import Attentive, LanguageModel, Touch
 from inkling.models.gpt import GPT, GPTConfig, initial_parameters
 from inkling.models.gpt_cache import State
+from inkling.models.gpt_fused import FEW
 from inkling.models.gpt_model import Transformer
 from inkling.models.sampling import SamplingConfig, sample, sample_many
 from inkling.text.normalise import Chain
@@ -35,6 +36,7 @@ KINDS = [
     replace(SMALL, key_value_heads=2, norm_epsilon=1e-3, context=8),
     replace(SMALL, query_key_norm=False, tied=False, rotary_base=100.0),
     replace(SMALL, mlp=0, key_value_heads=1, context=2),
+    replace(SMALL, activation="squared_relu", grams=2, gram_rows=50),
 ]
 
 
@@ -165,12 +167,14 @@ def test_any_state_can_be_gone_on_from_at_any_time(moves: list[tuple[int, int]],
 
 
 @pytest.mark.parametrize("config", KINDS)
-def test_texts_of_different_lengths_step_together(config: GPTConfig) -> None:
+@pytest.mark.parametrize("lengths", [(0, 3, 7, 12), (5, 0, 1, 12, 2, 9, 3, 8, 3)], ids=["few", "many"])
+def test_texts_of_different_lengths_step_together(config: GPTConfig, lengths: tuple[int, ...]) -> None:
     model = model_of(config)
-    texts = [some_ids(length, seed=length) for length in (0, 3, 7, 12)]
+    assert (len(lengths) < FEW) == (len(lengths) == 4)  # they are multiplied in another way
+    texts = [some_ids(length, seed=length) for length in lengths]
     states: Any = [after(model, text)[0] for text in texts]
     for token in range(14):  # beyond the context, which each reaches at its own time
-        states, log_probs = model.step_many(states, [token] * 4)
+        states, log_probs = model.step_many(states, [token] * len(lengths))
         texts = [np.append(text, token) for text in texts]
         expected = torch.stack([plainly(model, text) for text in texts])
         torch.testing.assert_close(log_probs, expected, rtol=0, atol=1e-11)

@@ -44,14 +44,15 @@ class Cache:
         # Zeros and not just anything, because what is hidden still counts, zero times.
         self.keys_values = np.zeros(shape, model.embedding.numpy().dtype)
         self.ids = np.zeros((rows, room), np.int64)
-        self.lengths = np.zeros(rows, np.int64)  # places of each row that have been given out
+        self.lengths = [0] * rows  # places of each row that have been given out
+        self._all_rows = list(range(rows))
         self._lock = Lock()
 
     @classmethod
     def of_texts(cls, model: FusedGPT, ids: NDArray[np.int64]) -> Cache:
         """Of B texts of T tokens that are read here, with room for a whole context."""
         made, (rows, length) = cls(model, len(ids), model.config.context), ids.shape
-        made.ids[:, :length], made.lengths[:] = ids, length
+        made.ids[:, :length], made.lengths = ids, [length] * rows
         at_once = max(1, READ_AT_ONCE // length)
         for first in range(0, rows, at_once):
             chosen = slice(first, first + at_once)
@@ -71,30 +72,30 @@ class Cache:
             to, rows = _span(chosen), _span([states[place].row for place in chosen])
             made.keys_values[:, :, to, :, :length] = old.keys_values[:, :, rows, :, :length]
             made.ids[to, :length] = old.ids[rows, :length]
-        made.lengths[:] = [state.length for state in states]
+        made.lengths = [state.length for state in states]
         return made
 
     def claim(self, states: Sequence[State]) -> bool:
         """Whether `states` are the newest of all rows, in order, with room behind them; if so, it is now theirs."""
-        rows = [row for cache, row, _ in states if cache is self]
-        if rows != list(range(self.rows)) or len(states) != self.rows:
+        if [row for cache, row, _ in states if cache is self] != self._all_rows or len(states) != self.rows:
             return False
         with self._lock:  # of two threads that go on from one state, one gets the place and the other a copy
-            if [length for _, _, length in states] != self.lengths.tolist() or int(self.lengths.max()) >= self.room:
+            lengths = [length for _, _, length in states]
+            if lengths != self.lengths or max(lengths) >= self.room:
                 return False
-            self.lengths += 1
+            self.lengths = [length + 1 for length in lengths]
             return True
 
     def append(self, tokens: Sequence[int]) -> Array:
         """Logits (B×V) after one more token of each row, at the places that were claimed."""
-        ids, places = np.asarray(tokens, np.int64), self.lengths - 1
-        self.ids[np.arange(self.rows), places] = ids
-        return self.model.read_next(ids, places, self.keys_values)
+        places = [length - 1 for length in self.lengths]
+        self.ids[self._all_rows, places] = tokens
+        return self.model.read_next(self.ids, places, self.keys_values)
 
     def keep(self) -> None:
         """From now on nobody writes here: whoever goes on from a state does so in a copy."""
         with self._lock:
-            self.lengths[:] = -1
+            self.lengths = [-1] * self.rows
 
 
 def _span(rows: list[int]) -> slice | list[int]:

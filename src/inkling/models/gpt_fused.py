@@ -3,18 +3,19 @@
 At these sizes a product takes about as long as calling it, so calls are what is saved:
 
     norm(x) W = x / √(|x|² + Dε) · (√D g W)     the gain g goes into W once, and so does 1/√d of the scores
-    [q k v] = norm(x) [Wq Wk Wv]                one product instead of three; so with gate and up
+    [q k v] = norm(x) [Wq Wk Wv]                one product instead of three; so with gate and up, if there is a gate
     R(t) [q k] = [q k] ⊙ e^{iθt}                coordinates i and i + d/2, which turn together, stand side by side in
                                                 a head, as the two parts of one complex number; q · k does not mind
 
-`read_texts` reads whole texts with torch, `read_next` one more token of each of several texts with numpy, which calls
-a small product in a third of the time and, measured, also wins for 32 texts. Weights are in memory once for both.
+`read_texts` reads whole texts with torch, `read_next` one more token of each of several texts with numpy, which makes
+a small call in a third of the time. From `FEW` texts on torch multiplies, which is twice as fast there; most of the
+time then goes into fetching keys and values. Weights are in memory once for both.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,18 +24,20 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from inkling.models.gpt import GPTConfig, rotary_turns
+from inkling.models.gpt import GPTConfig, mlp_inputs, rotary_turns, vectors_of
+from inkling.models.grams import gram_rows_at
 
 Array = NDArray[Any]  # float32 or float64, as the model is
+FEW = 8  # texts, below which numpy multiplies
 
 
 class FusedLayer(NamedTuple):
-    """`query_key_gain` is None without a norm of queries and keys, `gate_up` and `down` without a gated layer."""
+    """None: `query_key_gain` without a norm of queries and keys, `inner` and `down` without a layer after attention."""
 
     qkv: Tensor  # D × (H + 2K)d, for H heads that share K different keys
     query_key_gain: Tensor | None  # (H + K) × d
     o: Tensor  # D × D
-    gate_up: Tensor | None  # D × 2M
+    inner: Tensor | None  # D × 2M, gate and up; or D × M, up alone
     down: Tensor | None  # M × D
 
 
@@ -65,19 +68,20 @@ class FusedGPT:
             if not config.mlp:
                 return FusedLayer(qkv, gain, prepared(o), None, None)
             read = math.sqrt(D) * P[f"layers.{n}.mlp_norm"][:, None]
-            gate_up = prepared(read * torch.cat([P[f"layers.{n}.gate"], P[f"layers.{n}.up"]], dim=1))
-            return FusedLayer(qkv, gain, prepared(o), gate_up, prepared(P[f"layers.{n}.down"]))
+            inner = prepared(read * torch.cat([P[f"layers.{n}.{name}"] for name in mlp_inputs(config)], dim=1))
+            return FusedLayer(qkv, gain, prepared(o), inner, prepared(P[f"layers.{n}.down"]))
 
         self.config = config
-        self.embedding = prepared(P["embedding"])  # V×D
+        self.tables = {name: prepared(P[name]) for name in ("embedding", *config.gram_names)}
+        self.embedding = self.tables["embedding"]  # V×D
         self.layers = tuple(layer(n) for n in range(config.layers))
         output = P["embedding"].t() if config.tied else P["output"]
         self.output = prepared(math.sqrt(D) * P["norm"][:, None] * output)  # D×V
         self.turns = torch.complex(*rotary_turns(config, config.context, dtype))  # context × d/2
         # The same memory, as numpy sees it.
-        self._embedding, self._output, self._turns = (
-            value.numpy() for value in (self.embedding, self.output, self.turns)
-        )
+        self._tables = {name: table.numpy() for name, table in self.tables.items()}
+        self._output, self._turns = self.output.numpy(), self.turns.numpy()
+        self._layers: list[tuple[Any, ...]]
         self._layers = [tuple(None if value is None else value.numpy() for value in layer) for layer in self.layers]
 
     def read_texts(self, ids: Tensor, keys_values: Tensor | None = None) -> Tensor:
@@ -85,8 +89,8 @@ class FusedGPT:
         config, (B, T) = self.config, ids.shape
         H, K, d = config.heads, config.key_heads, config.head_dimension
         turns = self.turns[:T, None]
-        x = self.embedding[ids.flatten()]
-        for n, (qkv, gain, o, gate_up, down) in enumerate(self.layers):
+        x = vectors_of(self.tables, config, ids).flatten(0, 1)
+        for n, (qkv, gain, o, inner, down) in enumerate(self.layers):
             parts = torch.mm(self._unit(x), qkv).view(B, T, H + 2 * K, d)
             qk, v = parts[:, :, : H + K], parts[:, :, H + K :]
             if gain is not None:
@@ -97,10 +101,16 @@ class FusedGPT:
                 keys_values[n, 0, :, :, :T], keys_values[n, 1, :, :, :T] = k, v
             mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True, scale=1.0, enable_gqa=K < H)
             x.addmm_(mixed.transpose(1, 2).reshape(B * T, -1), o)
-            if gate_up is not None and down is not None:
-                both = torch.mm(self._unit(x), gate_up)
-                x.addmm_(functional.silu(both[:, : config.mlp]).mul_(both[:, config.mlp :]), down)
+            if inner is not None and down is not None:
+                x.addmm_(self._activated(torch.mm(self._unit(x), inner)), down)
         return x
+
+    def _activated(self, inner: Tensor) -> Tensor:
+        """What the layer after attention gives to `down`; `inner` is written over."""
+        if self.config.activation == "squared_relu":
+            return inner.relu_().square_()
+        gate, up = inner.chunk(2, dim=1)
+        return functional.silu(gate).mul_(up)
 
     def logits(self, residual: Tensor) -> Tensor:
         """N×V, from the residual stream (N×D) after the last layer."""
@@ -110,21 +120,24 @@ class FusedGPT:
         length: Tensor = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
         return x / length.square_().add_(x.shape[-1] * self.config.norm_epsilon).sqrt_()
 
-    def read_next(self, tokens: NDArray[np.int64], places: NDArray[np.int64], keys_values: Array) -> Array:
-        """Logits (B×V) after one more token of each of B texts, at these places.
+    def read_next(self, ids: NDArray[np.int64], places: Sequence[int], keys_values: Array) -> Array:
+        """Logits (B×V) after one more token of each of B texts: the one at its place in `ids` (B×room).
 
         `keys_values` (layers×2×B×K×room×d) holds what stands before, and then also what is new.
         """
-        config, B, last = self.config, len(tokens), int(places.max())
-        H, K, d, M = config.heads, config.key_heads, config.head_dimension, config.mlp
-        even = int(places.min()) == last
-        # Shorter texts have nothing yet where longer ones have keys.
-        hidden = None if even else np.where(np.arange(last + 1) > places[:, None, None, None], -np.inf, 0)
-        turns = self._turns[last] if even else self._turns[places][:, None]
-        here = (slice(None), slice(None), last) if even else (np.arange(B), slice(None), places)
-        x = self._embedding[tokens]  # B×D
-        for (keys, values), (qkv, gain, o, gate_up, down) in zip(keys_values, self._layers, strict=True):
-            parts = (self._unit_array(x) @ qkv).reshape(B, H + 2 * K, d)
+        config, B, last = self.config, len(places), max(places)
+        H, K, d = config.heads, config.key_heads, config.head_dimension
+        even, times = min(places) == last, np.matmul if len(places) < FEW else _product
+        turns, hidden, at = self._turns[last], None, np.array(places)
+        here: tuple[Any, ...] = (slice(None), slice(None), last)
+        if not even:  # shorter texts have nothing yet where longer ones have keys
+            hidden = np.where(np.arange(last + 1) > at[:, None, None, None], -np.inf, 0)
+            turns, here = self._turns[at][:, None], (np.arange(B), slice(None), at)
+        x = self._tables["embedding"][ids[:, last] if even else ids[np.arange(B), at]]  # B×D
+        for name, n in config.gram_names.items():
+            x += self._tables[name][gram_rows_at(ids, at, n, config)]
+        for (keys, values), (qkv, gain, o, inner, down) in zip(keys_values, self._layers, strict=True):
+            parts = times(self._unit_array(x), qkv).reshape(B, H + 2 * K, d)
             qk = parts[:, : H + K]
             if gain is not None:
                 qk = self._unit_array(qk)
@@ -136,13 +149,10 @@ class FusedGPT:
             if hidden is not None:
                 scores += hidden
             weights = torch.softmax(torch.from_numpy(scores), dim=3).numpy()
-            x += (weights @ values[:, :, : last + 1]).reshape(B, -1) @ o
-            if M:
-                both = self._unit_array(x) @ gate_up
-                gated = functional.silu(torch.from_numpy(both[:, :M])).numpy()
-                gated *= both[:, M:]
-                x += gated @ down
-        logits: Array = self._unit_array(x) @ self._output
+            x += times((weights @ values[:, :, : last + 1]).reshape(B, -1), o)
+            if inner is not None:
+                x += times(self._activated(torch.from_numpy(times(self._unit_array(x), inner))).numpy(), down)
+        logits: Array = times(self._unit_array(x), self._output)
         return logits
 
     def _unit_array(self, x: Array) -> Array:
@@ -151,3 +161,8 @@ class FusedGPT:
         np.sqrt(lengths, out=lengths)
         unit: Array = x / lengths[..., None]
         return unit
+
+
+def _product(a: Array, b: Array) -> Array:
+    found: Array = torch.mm(torch.from_numpy(a), torch.from_numpy(b)).numpy()
+    return found

@@ -96,9 +96,9 @@ class Transformer(GPT):
     def _with_room(self, states: Sequence[State]) -> Sequence[State]:
         """The states; those that have seen a whole context are begun anew from its second half."""
         most = self.config.context
-        full = [place for place, state in enumerate(states) if state.length == most]
-        if not full:
+        if all(state.length < most for state in states):
             return states
+        full = [place for place, state in enumerate(states) if state.length == most]
         kept = np.stack([states[place].cache.ids[states[place].row, most - most // 2 : most] for place in full])
         cache = Cache.of_texts(self._fused, kept)
         begun = {place: State(cache, row, most // 2) for row, place in enumerate(full)}
