@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -181,7 +181,7 @@ def gru(
         raise UsageError(f"--dropout is {dropout:g}; give a share from 0 to below 1.")
     recipe = _fill(GRURecipe, given)
     path = _where(out, "gru", recipe.files)
-    _follow(lambda say: train_gru(recipe, path, say, _write_a_line), path, json)
+    _follow(lambda say: train_gru(recipe, path, say, _write_a_line), path, json, shared=True)
 
 
 @app.command()
@@ -257,7 +257,7 @@ def gpt(
             raise UsageError(f"--{name.replace('_', '-')} is {given[name]:g}; give 0 or more.")
     recipe = _fill(GPTRecipe, given)
     path = _where(out, "gpt", recipe.files)
-    _follow(lambda say: train_gpt(recipe, path, say, _write_a_line), path, json)
+    _follow(lambda say: train_gpt(recipe, path, say, _write_a_line), path, json, shared=True)
 
 
 @app.command()
@@ -385,11 +385,11 @@ def resume(
     elif opened.kind == "gru":
         from inkling.recipes.gru import resume_gru
 
-        _follow(lambda say: resume_gru(opened, say, _write_a_line), opened.path, json)
+        _follow(lambda say: resume_gru(opened, say, _write_a_line), opened.path, json, shared=True)
     elif opened.kind == "gpt":
         from inkling.recipes.gpt import resume_gpt
 
-        _follow(lambda say: resume_gpt(opened, say, _write_a_line), opened.path, json)
+        _follow(lambda say: resume_gpt(opened, say, _write_a_line), opened.path, json, shared=True)
     elif opened.kind == "dan":
         from inkling.recipes.dan import resume_dan
 
@@ -429,15 +429,31 @@ def _where(out: str | None, kind: str, files: tuple[str, ...]) -> Path:
     return Path(out) if out else unused_path(Path(os.environ.get("INKLING_RUNS", "runs")), run_name(kind, files))
 
 
-def _follow(begin: Callable[[Callable[[str], None]], Iterator[tuple[Run, Step]]], path: Path, json: bool) -> None:
-    """Draws a training as it goes, and its figures when it ends."""
+def _follow(
+    begin: Callable[[Callable[[str], None]], Iterator[tuple[Run, Step]]], path: Path, json: bool, shared: bool = False
+) -> None:
+    """Draws a training as it goes, and its figures when it ends. `shared`: it may have several processes."""
+    from inkling.errors import UsageError
     from inkling.report.terminal import notice, progress
     from inkling.runs.run import Run
+    from inkling.training.processes import Processes
 
+    processes = Processes.of_environment(os.environ)
+    if processes.count > 1 and not shared:
+        if not processes.leads:
+            raise typer.Exit(UsageError.exit_code)
+        raise UsageError(f"This model is trained in one process, but there are {processes.count}; leave out torchrun.")
+    if not processes.leads:
+        _accompany(begin(lambda _: None))
+    asked: list[bool] | None = None
     try:
         info: dict[str, Any] = {}  # the last held-out figure stays in view until the next
         with progress(None, f"Training {path.name}", "steps") as bar:
             for run, step in begin(notice):
+                if asked is None:
+                    asked = _asked_to_stop() if processes.count > 1 else []
+                if asked:
+                    raise KeyboardInterrupt
                 name, shown = _figure(run)
                 info[name] = shown(step.nats / step.tokens)
                 if step.held_out_nats is not None:
@@ -449,6 +465,31 @@ def _follow(begin: Callable[[Callable[[str], None]], Iterator[tuple[Run, Step]]]
             notice(f"Stopped; what was learned is kept. Go on with: inkling resume {path}")
         raise
     _announce(Run.open(path), json)
+
+
+def _asked_to_stop() -> list[bool]:
+    """Filled by Ctrl-C, which torchrun passes on to processes that have had it already: one of several processes stops
+    between two steps, because within one it mostly waits for the others, and then cannot be saved."""
+    import signal
+
+    asked: list[bool] = []
+    signal.signal(signal.SIGINT, lambda *_: asked.append(True))
+    return asked
+
+
+def _accompany(training: Iterator[tuple[Run, Step]]) -> NoReturn:
+    """What another process than the first does: the same in silence. It ends when the first one does, by Ctrl-C too."""
+    import signal
+
+    from inkling.errors import InklingError
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        for _ in training:
+            pass
+    except InklingError as error:  # the first one says it
+        raise typer.Exit(error.exit_code) from error
+    raise typer.Exit()
 
 
 def _figure(run: Run) -> tuple[str, Callable[[float], float]]:

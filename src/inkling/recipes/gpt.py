@@ -44,7 +44,7 @@ BatchMaker = Callable[[int], Batch]
 MINUTES = 5.0  # when nothing is said
 BRIEF_MINUTES = 1.0  # below this, fewer layers and shorter texts learn more
 BRIEF_STEPS = 300  # below this, momentum looks back less far
-MOST_MINUTES, MOST_STEPS = 100_000, 1_000_000_000
+MOST_MINUTES, MOST_STEPS, MOST_RATE = 100_000, 1_000_000_000, 1_000_000
 TRAINED_SHARE = 0.9  # of the time; the rest is for judging and writing
 EVALUATIONS = 10  # during a training
 JUDGED_SHARE = 0.06  # of the work, at most
@@ -53,10 +53,10 @@ SCORING_WORK = 2 / 3  # of the work of learning from a token: a third, and half-
 TIMED_STEPS = 6  # after one that is not counted
 
 RATE, BRIEF_RATE = 0.06, 0.1  # Muon's
-EMBEDDING_RATE = 0.2  # Adam's, as are the next three
-OUTPUT_RATE = 0.015
-GRAM_RATE = 0.2
-GAIN_RATE = 0.02
+EMBEDDING_RATE = 0.2  # Adam's; in proportion to Muon's, where that is told
+OUTPUT_RATE = 0.015  # likewise; of an embedding that is the output too
+GRAM_FACTOR = 2.0  # Adam's rate for tables of runs of tokens, over Muon's
+GAIN_FACTOR = 0.3  # Adam's rate for the gains of norms, over Muon's
 BETAS = (0.8, 0.95)  # of Adam
 MOMENTUM, BRIEF_MOMENTUM = 0.95, 0.9
 QUERY_GAIN = 1.5  # where the gain of the queries starts: sharper attention from the first step on
@@ -141,7 +141,7 @@ class GPTRecipe(TextConfig):
 
     def __post_init__(self) -> None:
         kinds, formats = ("character", "byte", "bpe", "word"), ("auto", "float32", "bfloat16")
-        size, number = "a whole number from 1 to 65536", "a number above 0"
+        size, number = "a whole number from 1 to 65536", f"a number above 0, {MOST_RATE:,} at most"
         limits = (
             ("tokens", self.tokens in kinds, f"one of {', '.join(kinds)}"),
             ("vocabulary", self.vocabulary == 0 or self.vocabulary >= 2, "at least 2"),
@@ -161,9 +161,9 @@ class GPTRecipe(TextConfig):
             ("gram_rows", 0 <= self.gram_rows < 1 << 31, "a whole number above 0"),
             ("rotary_base", self.rotary_base == 0 or 1 < self.rotary_base < math.inf, "a number above 1"),
             ("steps", 0 <= self.steps <= MOST_STEPS, f"a whole number from 1 to {MOST_STEPS:,}"),
-            ("rate", 0 <= self.rate < math.inf, number),
-            ("embedding_rate", 0 <= self.embedding_rate < math.inf, number),
-            ("output_rate", 0 <= self.output_rate < math.inf, number),
+            ("rate", 0 <= self.rate <= MOST_RATE, number),
+            ("embedding_rate", 0 <= self.embedding_rate <= MOST_RATE, number),
+            ("output_rate", 0 <= self.output_rate <= MOST_RATE, number),
             ("momentum", self.momentum < 1, "a share from 0 to below 1"),
             ("decay", self.decay < math.inf, "0 or a number above"),
             ("dropout", self.dropout < 1, "a share from 0 to below 1"),
@@ -196,17 +196,17 @@ class GPTRecipe(TextConfig):
     def training(self) -> TrainingConfig:
         """A factor is a rate over that of the training, which is Muon's."""
 
-        def adam(names: str, rate: float) -> Group:
-            return Group(names, factor=rate / self.rate, betas=BETAS)
+        def adam(names: str, factor: float) -> Group:
+            return Group(names, factor=factor, betas=BETAS)
 
         groups = [
             Group("layers.*", "muon", decay=self.decay, momentum=self.momentum),
-            adam("embedding", self.output_rate if self.tied else self.embedding_rate),
+            adam("embedding", (self.output_rate if self.tied else self.embedding_rate) / self.rate),
         ]
         if not self.tied:
-            groups.append(adam("output", self.output_rate))
+            groups.append(adam("output", self.output_rate / self.rate))
         if self.grams:
-            groups.append(adam("grams.*", GRAM_RATE))
+            groups.append(adam("grams.*", GRAM_FACTOR))
         return TrainingConfig(
             steps=self.steps,
             rate=self.rate,
@@ -214,7 +214,7 @@ class GPTRecipe(TextConfig):
             evaluate_every=max(1, int(self.steps / max(EVALUATIONS, self.minutes))),  # each minute at least
             patience=self.patience,
             max_seconds=self.minutes * 60 if self.minutes else math.inf,
-            groups=(*groups, adam("*", GAIN_RATE)),
+            groups=(*groups, adam("*", GAIN_FACTOR)),
             spikes="stop",
         )
 
@@ -278,6 +278,8 @@ def prepare(
     recipe = settle(recipe, source, say, processes)
     sizes = recipe.sizes(tokeniser.size)
     objective = _objective(recipe, sizes, processes)
+    if not objective.kernels.compiled:
+        say(objective.kernels.sentence)
 
     def model(parameters: Parameters) -> Transformer:
         return Transformer(sizes, parameters, tokeniser, source.text.chain, source.speller)
@@ -313,16 +315,22 @@ def start_parameters(recipe: GPTRecipe, sizes: GPTConfig) -> Parameters:
 def _objective(recipe: GPTRecipe, sizes: GPTConfig, processes: Processes) -> GPTLoss:
     # What is left out differs from process to process, as the texts do.
     seed = recipe.seed + (processes.rank << 32)
-    return GPTLoss(sizes, start_parameters(recipe, sizes), dropout=recipe.dropout, seed=seed)
+    return GPTLoss(
+        sizes,
+        start_parameters(recipe, sizes),
+        dropout=recipe.dropout,
+        seed=seed,
+        workers=recipe.workers,
+        precision="bfloat16" if recipe.precision == "bfloat16" else "float32",
+    )
 
 
 def settle(recipe: GPTRecipe, source: Source, say: Say = lambda _: None, processes: Processes = ALONE) -> GPTRecipe:
     """Everything that is not told, from the budget, the text and the speed of this computer."""
     if not recipe.steps and not recipe.minutes:
         recipe = replace(recipe, minutes=MINUTES)
-    if recipe.precision == "auto":
-        recipe = replace(recipe, precision=hardware.precision("auto", progress=say))
-    recipe = replace(recipe, workers=recipe.workers or torch.get_num_threads())
+    precision = hardware.precision(recipe.precision, progress=say)
+    recipe = replace(recipe, precision=precision, workers=recipe.workers or torch.get_num_threads())
     brief = 0 < recipe.minutes < BRIEF_MINUTES
     size = BRIEF if brief else SIZES[0]
     seconds = TRAINED_SHARE * 60 * recipe.minutes
@@ -369,6 +377,8 @@ def _finish(recipe: GPTRecipe, size: Size, source: Source, say: Say) -> GPTRecip
         short_share = 0.0 if recipe.context else size.short_share  # a length that was told is read from the start
     width = recipe.width or size.width
     heads = recipe.heads or (size.heads if width == size.width else heads_for(width))
+    usual = BRIEF_RATE if size is BRIEF else RATE
+    rate = recipe.rate or usual
     return replace(
         recipe,
         layers=recipe.layers or size.layers,
@@ -380,9 +390,9 @@ def _finish(recipe: GPTRecipe, size: Size, source: Source, say: Say) -> GPTRecip
         short_share=short_share if context % 2 == 0 and context >= 4 else 0.0,
         gram_rows=recipe.gram_rows or (GRAM_ROWS if recipe.grams else 0),
         rotary_base=recipe.rotary_base or (SHORT_ROTARY_BASE if context <= SHORT_CONTEXT else ROTARY_BASE),
-        rate=recipe.rate or (BRIEF_RATE if size is BRIEF else RATE),
-        embedding_rate=recipe.embedding_rate or EMBEDDING_RATE,
-        output_rate=recipe.output_rate or OUTPUT_RATE,
+        rate=rate,
+        embedding_rate=recipe.embedding_rate or EMBEDDING_RATE * rate / usual,
+        output_rate=recipe.output_rate or OUTPUT_RATE * rate / usual,
     )
 
 
