@@ -1,160 +1,316 @@
-"""The forward pass of the transformer as training wants it: fewer passes over memory, the same numbers.
+"""Forward and backward through the transformer by hand, as training wants it: the numbers of gpt.py, in less time.
 
-On a CPU a small transformer spends as much time on norms, turns and gates as on products, because each of their steps
-goes through memory once forwards and twice backwards. Here three of them are one step each, with the gradient by hand:
+A small transformer spends more time on memory than on arithmetic. So texts go through all layers a few at a time, in
+memory that is kept from step to step, and each operation is a large product or one of the parts of kernels/:
 
-    norm            y = x r,  r = 1/√(mean x² + ε)              d_x = r (d_y − y · mean(d_y ⊙ y))
-    norm and turn   out = turn(g ⊙ y)                           d_z = d_out turned back,  d_g = Σ d_z ⊙ y,  d_y = g d_z
-    gate            out = silu(a) ⊙ b                           d_a = d ⊙ b ⊙ (s + silu(a)(1 − s)),  d_b = d ⊙ silu(a)
+    u = x r                      r = 1/√(mean x² + ε)        the norm; its gain is in the rows of the matrix behind it
+    qkv = u W                    W = g ⊙ [Wq Wk Wv]          one product, likewise gate and up
+    x ← x + attend(qkv) Wo
+    x ← x + act(u W') Wdown      u of the new x              W' = g' ⊙ [Wgate Wup]
+    nats, d_logits               from u (g″ ⊙ O)
 
-Gains of the norms before products are multiplied into the rows of the matrix behind them, which is far smaller than the
-activations; q, k and v are one product, and so are gate and up.
+and backwards, with d_x the gradient of the residual stream, d_W += uᵀ d_h and d_x += r (d_u − u · mean(d_u ⊙ u)) for
+d_u = d_h Wᵀ. From d_W come those of its parts: d_Wq = g ⊙ its columns, d_g = Σ_columns d_W ⊙ [Wq Wk Wv].
+
+In "bfloat16" the factors of these products are rounded to it; products, and all else, are float32.
+Left out: models without a layer after attention, for which gpt_loss.py has autograd.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional
 
-from inkling.models.gpt import GPTConfig, rotary_turns
+from inkling.models.gpt import GPTConfig, Parameters, mlp_inputs, rotary_turns
+from inkling.models.kernels import Heads, Parts
 
-Drop = Callable[[Tensor], Tensor]
-
-
-def fits(config: GPTConfig) -> bool:
-    """Whether this way of computing is made for such sizes; `gpt.forward` is for all."""
-    return config.is_exportable and config.query_key_norm and config.key_heads == config.heads
+Precision = Literal["float32", "bfloat16"]
+LOGITS_AT_ONCE = 1 << 20
+PLACES_AT_ONCE = 1024  # that go through all layers together: what is kept for the way back stays near the core
 
 
-def training_logits(P: Mapping[str, Tensor], config: GPTConfig, ids: Tensor, drop: Drop | None = None) -> Tensor:
-    """Logits (BT×V) of the token after each of `ids` (B×T); `drop` leaves out some of what layers write."""
-    B, T = ids.shape
-    D, H, d = config.dimension, config.heads, config.head_dimension
-    cosine, sine = rotary_turns(config, T, P["embedding"].dtype)
-    cosines = torch.cat([cosine, cosine], dim=-1)[:, None]  # T×1×d
-    sines = torch.cat([-sine, sine], dim=-1)[:, None]
+@dataclass(frozen=True)
+class Dropping:
+    """What is left out of what layers write: a `share`, decided by `keys` (one a layer and part) and the place."""
 
-    def add(x: Tensor, written: Tensor, matrix: Tensor) -> Tensor:
-        return torch.addmm(x, written, matrix) if drop is None else x + drop(written @ matrix)
+    share: float
+    keys: tuple[int, ...]
 
-    x = functional.embedding(ids.reshape(-1), P["embedding"])  # BT×D
-    for n in range(config.layers):
-        layer = {name: P[f"layers.{n}.{name}"] for name in ("attention_norm", "mlp_norm", "q_norm", "k_norm")}
-        read = _unit(x, config.norm_epsilon)
-        matrix = torch.cat([P[f"layers.{n}.{name}"] for name in "qkv"], dim=1) * layer["attention_norm"][:, None]
-        qkv = (read @ matrix).view(B, T, 3 * H, d)
-        gains = torch.cat([layer["q_norm"].expand(H, d), layer["k_norm"].expand(H, d)])
-        qk = _turned(qkv[:, :, : 2 * H], gains, cosines, sines, config.norm_epsilon)
-        q, k, v = (part.transpose(1, 2) for part in (qk[:, :, :H], qk[:, :, H:], qkv[:, :, 2 * H :]))
-        mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)  # B×H×T×d
-        x = add(x, mixed.transpose(1, 2).reshape(B * T, D), P[f"layers.{n}.o"])
-        matrix = torch.cat([P[f"layers.{n}.{name}"] for name in ("gate", "up")], dim=1) * layer["mlp_norm"][:, None]
-        inner = _gated(_unit(x, config.norm_epsilon) @ matrix)
-        x = add(x, inner, P[f"layers.{n}.down"])
-    output = P["embedding"].t() if config.tied else P["output"]
-    return _unit(x, config.norm_epsilon) @ (output * P["norm"][:, None])
+    @classmethod
+    def at(cls, share: float, layers: int, seed: int, step: int) -> Dropping | None:
+        if not share:
+            return None
+        keys = np.random.SeedSequence((seed, step)).generate_state(2 * layers)
+        return cls(share, tuple(map(int, keys)))
 
 
-def dropping(share: float, seed: int) -> Drop | None:
-    """Each number is left out with probability `share`, the others grow by 1/(1 − share); decided by the seed."""
-    if not share:
-        return None
-    generator = torch.Generator().manual_seed(seed)
+@dataclass(frozen=True)
+class Texts:
+    """Texts side by side, B×T places. `rows` are those of the embedding and of each table of hashed runs (B·T each)."""
 
-    def drop(x: Tensor) -> Tensor:
-        kept = torch.empty_like(x).bernoulli_(1 - share, generator=generator)
-        return x * kept.div_(1 - share)
-
-    return drop
-
-
-def _inverse_length(x: Tensor, epsilon: float) -> Tensor:
-    """1/√(mean x² + ε) over the last axis."""
-    length: Tensor = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
-    return length.square_().div_(x.shape[-1]).add_(epsilon).rsqrt_()
+    count: int
+    times: int
+    rows: Mapping[str, Tensor]
+    targets: Tensor  # of the places that count
+    counted: Tensor | None  # these places; None: all
+    places: Tensor  # B·T, int32: where each stands in the batch, for dropping
 
 
-def _unit(x: Tensor, epsilon: float) -> Tensor:
-    found: Tensor = _Norm.apply(x, epsilon)  # type: ignore[no-untyped-call]
-    return found
+class Fused:
+    """The parameters as products want them, made once a step for all who work on it."""
+
+    def __init__(self, config: GPTConfig, P: Mapping[str, Tensor], precision: Precision) -> None:
+        self.config, self.P = config, P
+        self._joined = {  # before the gain
+            **{f"qkv{n}": torch.cat([P[f"layers.{n}.{name}"] for name in "qkv"], dim=1) for n in range(config.layers)},
+            **{
+                f"up{n}": torch.cat([P[f"layers.{n}.{name}"] for name in mlp_inputs(config)], dim=1)
+                for n in range(config.layers)
+            },
+            "output": P["embedding"].t() if config.tied else P["output"],
+        }
+        matrices = {name: value * self._gain(name)[:, None] for name, value in self._joined.items()}
+        for n in range(config.layers):
+            matrices |= {f"{name}{n}": P[f"layers.{n}.{name}"] for name in ("o", "down")}
+        if precision == "bfloat16":
+            matrices = {name: value.bfloat16() for name, value in matrices.items()}
+        self.matrices = matrices
+
+    def _gain(self, name: str) -> Tensor:
+        kinds = {"qkv": "attention_norm", "up": "mlp_norm"}
+        kind = name.rstrip("0123456789")
+        return self.P[f"layers.{name.removeprefix(kind)}.{kinds[kind]}"] if kind in kinds else self.P["norm"]
+
+    def gradients(self, found: Mapping[str, Tensor]) -> Parameters:
+        """Of the parameters, from those of the matrices; all but what vectors of tokens get as inputs."""
+        config, result = self.config, dict[str, Tensor]()
+        for n in range(config.layers):
+            inside = f"layers.{n}."
+            for kind, norm, names in (("qkv", "attention_norm", tuple("qkv")), ("up", "mlp_norm", mlp_inputs(config))):
+                due, gain = found[f"{kind}{n}"], self._gain(f"{kind}{n}")
+                result[inside + norm] = (due * self._joined[f"{kind}{n}"]).sum(1)
+                widths = [self.P[inside + name].shape[1] for name in names]
+                for name, part in zip(names, torch.split(due, widths, dim=1), strict=True):
+                    result[inside + name] = part * gain[:, None]
+            result |= {inside + name: found[f"{name}{n}"].clone() for name in ("o", "down")}
+            if config.query_key_norm:
+                result |= {f"{inside}{name}_norm": found[f"{name}_norm{n}"].clone() for name in "qk"}
+        due = found["output"]
+        result["norm"] = (due * self._joined["output"]).sum(1)
+        due = due * self._gain("output")[:, None]
+        if config.tied:
+            result["embedding"] = due.t().contiguous()
+        else:
+            result["embedding"] = torch.zeros_like(self.P["embedding"])
+            result["output"] = due
+        return result | {name: torch.zeros_like(self.P[name]) for name in config.gram_names}
 
 
-def _turned(x: Tensor, gains: Tensor, cosines: Tensor, sines: Tensor, epsilon: float) -> Tensor:
-    found: Tensor = _NormTurn.apply(x, gains, cosines, sines, epsilon)  # type: ignore[no-untyped-call]
-    return found
+@dataclass
+class _Memory:
+    """For so many places. What a layer keeps for its way back has a first axis of layers."""
+
+    x: Tensor
+    d_x: Tensor
+    d_u: Tensor
+    u: Tensor  # of the last norm
+    r: Tensor
+    u1: Tensor
+    r1: Tensor
+    qkv: Tensor
+    logs: Tensor
+    mixed: Tensor
+    u2: Tensor
+    r2: Tensor
+    h: Tensor
+    inner: Tensor
+    d_inner: Tensor
+
+    @classmethod
+    def of(cls, config: GPTConfig, places: int, dtype: torch.dtype) -> _Memory:
+        L, D, M, H = config.layers, config.dimension, config.mlp, config.heads
+        wide, above = D + 2 * config.key_heads * config.head_dimension, M * len(mlp_inputs(config))
+        shared = {"x": (D,), "d_x": (D,), "d_u": (D,), "u": (D,), "r": (), "d_inner": (M,)}
+        kept = {"u1": (D,), "r1": (), "qkv": (wide,), "logs": (H,), "mixed": (D,), "u2": (D,), "r2": ()}
+        kept |= {"h": (above,), "inner": (M,)}
+        sizes = {name: (places, *size) for name, size in shared.items()}
+        sizes |= {name: (L, places, *size) for name, size in kept.items()}
+        return cls(**{name: torch.empty(size, dtype=dtype) for name, size in sizes.items()})
+
+    def first(self, places: int) -> _Memory:
+        whole = vars(self)
+        shared = {name: whole[name][:places] for name in ("x", "d_x", "d_u", "u", "r", "d_inner")}
+        return _Memory(**shared, **{name: value[:, :places] for name, value in whole.items() if name not in shared})
 
 
-def _gated(x: Tensor) -> Tensor:
-    found: Tensor = _Gate.apply(x)  # type: ignore[no-untyped-call]
-    return found
+class Worker:
+    """One who takes texts through the model and back, on one core, in memory of its own."""
+
+    def __init__(self, config: GPTConfig, parts: Parts, dtype: torch.dtype, precision: Precision = "float32") -> None:
+        self.config, self.parts, self.dtype, self.precision = config, parts, dtype, precision
+        self._turns = rotary_turns(config, config.context, dtype)
+        self._memory = _Memory.of(config, 0, dtype)
+        self._d_x = torch.empty(0, config.dimension, dtype=dtype)
+        self._found: dict[str, Tensor] = {}
+
+    @torch.no_grad()
+    def gradient(
+        self, all_texts: Sequence[Texts], W: Fused, drop: Dropping | None
+    ) -> tuple[float, dict[str, Tensor], list[Tensor]]:
+        """Nats, the gradients of all matrices and gains, and those of the vectors that went in, of each of `all_texts`.
+
+        They are valid until the next call.
+        """
+        sizes = [texts.count * texts.times for texts in all_texts]
+        if len(self._memory.x) < max(sizes, default=0):
+            self._memory = _Memory.of(self.config, max(sizes), self.dtype)
+        if len(self._d_x) < sum(sizes):
+            self._d_x = torch.empty(sum(sizes), self.config.dimension, dtype=self.dtype)
+        self._forget(W)
+        nats, due = 0.0, list(torch.split(self._d_x[: sum(sizes)], sizes))
+        for texts, size, d_x in zip(all_texts, sizes, due, strict=True):
+            memory = self._memory.first(size)
+            memory.d_x = d_x
+            nats += self._take(texts, memory, W, drop)
+        return nats, self._found, due
+
+    def _forget(self, W: Fused) -> None:
+        if not self._found:
+            self._found = {name: torch.empty(value.shape, dtype=self.dtype) for name, value in W.matrices.items()}
+            for n in range(self.config.layers if self.config.query_key_norm else 0):
+                self._found |= {
+                    f"{name}_norm{n}": self._turns[0].new_empty(self.config.head_dimension) for name in "qk"
+                }
+        for value in self._found.values():
+            value.zero_()
+
+    def _take(self, texts: Texts, m: _Memory, W: Fused, drop: Dropping | None) -> float:
+        for name, rows in texts.rows.items():
+            self.parts.pick_rows(W.P[name], rows, m.x, name != "embedding")
+        kept = [self._forward(n, m, texts, W, drop) for n in range(self.config.layers)]
+        nats = self._output(m, texts, W)
+        for n in reversed(range(self.config.layers)):
+            self._backward(n, m, texts, W, drop, *kept[n])
+        return nats
+
+    def _forward(self, n: int, m: _Memory, texts: Texts, W: Fused, drop: Dropping | None) -> tuple[Heads, Any]:
+        """One layer; the shape of its attention, and what that keeps."""
+        config, parts, epsilon = self.config, self.parts, self.config.norm_epsilon
+        q_gain, k_gain = (W.P.get(f"layers.{n}.{name}_norm") for name in "qk")
+        sizes = (texts.count, texts.times, config.heads, config.key_heads, config.head_dimension)
+        shape = Heads(*sizes, epsilon, *self._turns, q_gain, k_gain)
+        parts.norm(m.x, m.u1[n], m.r1[n], epsilon)
+        self._product(m.u1[n], W.matrices[f"qkv{n}"], m.qkv[n])
+        kept = parts.attend(shape, m.qkv[n], m.mixed[n], m.logs[n])
+        self._write(m, m.mixed[n], W.matrices[f"o{n}"], texts, drop, 2 * n)
+        parts.norm(m.x, m.u2[n], m.r2[n], epsilon)
+        self._product(m.u2[n], W.matrices[f"up{n}"], m.h[n])
+        (parts.gate if config.activation == "gated" else parts.squared)(m.h[n], m.inner[n])
+        self._write(m, m.inner[n], W.matrices[f"down{n}"], texts, drop, 2 * n + 1)
+        return shape, kept
+
+    def _write(self, m: _Memory, read: Tensor, matrix: Tensor, texts: Texts, drop: Dropping | None, part: int) -> None:
+        """x ← x + drop(read · matrix)."""
+        if drop is None:
+            self._product(read, matrix, m.x, add=True)
+        else:
+            self._product(read, matrix, m.d_u)
+            self.parts.drop(m.d_u, m.x, texts.places, drop.keys[part], drop.share, True)
+
+    def _backward(
+        self, n: int, m: _Memory, texts: Texts, W: Fused, drop: Dropping | None, shape: Heads, kept: Any
+    ) -> None:
+        """d_x becomes the gradient of what the layer has read."""
+        parts, matrices = self.parts, W.matrices
+        d_written = self._due(m, texts, drop, 2 * n + 1)
+        self._add(f"down{n}", m.inner[n], d_written)
+        self._product(d_written, matrices[f"down{n}"].t(), m.d_inner)
+        (parts.gate_back if self.config.activation == "gated" else parts.squared_back)(m.d_inner, m.h[n])
+        self._add(f"up{n}", m.u2[n], m.h[n])
+        self._product(m.h[n], matrices[f"up{n}"].t(), m.d_u)
+        parts.norm_back(m.d_u, m.u2[n], m.r2[n], m.d_x, True)
+        d_written = self._due(m, texts, drop, 2 * n)
+        self._add(f"o{n}", m.mixed[n], d_written)
+        self._product(d_written, matrices[f"o{n}"].t(), m.u)
+        gains = (self._found[f"q_norm{n}"], self._found[f"k_norm{n}"]) if self.config.query_key_norm else None
+        parts.attend_back(shape, m.qkv[n], m.mixed[n], m.u, kept, gains)
+        self._add(f"qkv{n}", m.u1[n], m.qkv[n])
+        self._product(m.qkv[n], matrices[f"qkv{n}"].t(), m.d_u)
+        parts.norm_back(m.d_u, m.u1[n], m.r1[n], m.d_x, True)
+
+    def _due(self, m: _Memory, texts: Texts, drop: Dropping | None, part: int) -> Tensor:
+        """The gradient of what one part has written, before some of it was left out."""
+        if drop is None:
+            return m.d_x
+        self.parts.drop(m.d_x, m.d_u, texts.places, drop.keys[part], drop.share, False)
+        return m.d_u
+
+    def _output(self, m: _Memory, texts: Texts, W: Fused) -> float:
+        """Nats, the gradient of the output matrix, and d_x; logits a few rows at a time."""
+        parts, matrix, nats = self.parts, W.matrices["output"], 0.0
+        parts.norm(m.x, m.u, m.r, self.config.norm_epsilon)
+        u, d_u = m.u, m.d_u
+        if texts.counted is not None:
+            u = m.u[texts.counted]
+            d_u = torch.empty_like(u)
+        at_once = max(64, LOGITS_AT_ONCE // matrix.shape[1])
+        logits = torch.empty(min(at_once, len(u)), matrix.shape[1], dtype=self.dtype)
+        for first in range(0, len(u), at_once):
+            part = slice(first, first + at_once)
+            some = logits[: len(u[part])]
+            self._product(u[part], matrix, some)
+            nats += parts.cross_entropy(some, texts.targets[part])
+            self._add("output", u[part], some)
+            self._product(some, matrix.t(), d_u[part])
+        if texts.counted is not None:
+            m.d_u.zero_()[texts.counted] = d_u
+        parts.norm_back(m.d_u, m.u, m.r, m.d_x, False)
+        return nats
+
+    def _add(self, name: str, left: Tensor, right: Tensor) -> None:
+        """The gradient of a matrix, leftᵀ · right, to what other texts have given."""
+        self._product(left.t(), right, self._found[name], add=True)
+
+    def _product(self, a: Tensor, b: Tensor, out: Tensor, add: bool = False) -> None:
+        if self.precision == "bfloat16":
+            found = torch.mm(a.bfloat16(), b.bfloat16())
+            out.add_(found) if add else out.copy_(found)
+        elif add:
+            out.addmm_(a, b)
+        else:
+            torch.mm(a, b, out=out)
 
 
-class _Norm(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, epsilon: float) -> Tensor:
-        r = _inverse_length(x, epsilon)
-        y = x * r
-        ctx.save_for_backward(y, r)
-        return y
+def share_rows(lengths: NDArray[np.int64], workers: int) -> list[NDArray[np.int64]]:
+    """The rows for each worker, longest first: nearly as many tokens for one as for another. Rows of length 0: none.
 
-    @staticmethod
-    def backward(ctx: Any, d_y: Tensor) -> tuple[Tensor, None]:
-        y, r = ctx.saved_tensors
-        return torch.addcmul(d_y, y, (d_y * y).mean(-1, keepdim=True), value=-1).mul_(r), None
-
-
-class _NormTurn(torch.autograd.Function):
-    """x is B×T×heads×d, gains heads×d; cosines and sines T×1×d, the sines of the first half negative."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, gains: Tensor, cosines: Tensor, sines: Tensor, epsilon: float) -> Tensor:
-        r = _inverse_length(x, epsilon)
-        y = x * r
-        ctx.save_for_backward(y, r, gains, cosines, sines)
-        z = y * gains
-        return (z * cosines).addcmul_(_halves_changed(z), sines)
-
-    @staticmethod
-    def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
-        y, r, gains, cosines, sines = ctx.saved_tensors
-        d_z = (d_out * cosines).addcmul_(_halves_changed(d_out), sines, value=-1)  # by the opposite angle
-        d_gains = (d_z * y).sum((0, 1))
-        d_y = d_z.mul_(gains)
-        return d_y.addcmul_(y, (d_y * y).mean(-1, keepdim=True), value=-1).mul_(r), d_gains, None, None, None
-
-
-class _Gate(torch.autograd.Function):
-    """silu of the first half of the columns times the second."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        a, b = x.chunk(2, dim=-1)
-        s = torch.sigmoid(a)
-        silu = a * s
-        ctx.save_for_backward(x, s, silu)
-        return silu * b
-
-    @staticmethod
-    def backward(ctx: Any, d_out: Tensor) -> Tensor:
-        x, s, silu = ctx.saved_tensors
-        _, b = x.chunk(2, dim=-1)
-        d_x = torch.empty_like(x)
-        d_a, d_b = d_x.chunk(2, dim=-1)
-        torch.mul(d_out, silu, out=d_b)
-        torch.mul(torch.addcmul(silu, silu, s, value=-1).add_(s).mul_(b), d_out, out=d_a)
-        return d_x
-
-
-def _halves_changed(x: Tensor) -> Tensor:
-    half = x.shape[-1] // 2
-    return torch.cat([x[..., half:], x[..., :half]], dim=-1)
+    Rows in the order of their lengths go to workers 0 1 … w … 1 0 0 1 …, so that who gets the longest of one round
+    gets the shortest of the next.
+    """
+    order = np.argsort(-lengths, kind="stable")
+    order = order[: int((lengths > 0).sum())]
+    turn = np.arange(len(order)) % (2 * workers)
+    whose = np.minimum(turn, 2 * workers - 1 - turn)
+    return [order[whose == worker] for worker in range(workers)]
 
 
 def zero_start(parameters: dict[str, Tensor]) -> dict[str, Tensor]:
     """What writes into the residual stream starts at zero, and so does an output of its own."""
     quiet = ("o", "down", "output")
     return {name: torch.zeros_like(p) if name.rpartition(".")[2] in quiet else p for name, p in parameters.items()}
+
+
+def runs_of(lengths: NDArray[np.int64]) -> list[slice]:
+    """Cuts rows, longest first, into runs of about `PLACES_AT_ONCE` when filled up to the longest of the run."""
+    found, first = [], 0
+    while first < len(lengths):
+        run = slice(first, first + max(1, PLACES_AT_ONCE // int(lengths[first])))
+        found.append(run)
+        first = run.stop
+    return found
