@@ -23,6 +23,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -79,6 +80,14 @@ def test_five_kills_at_random_moments_lose_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_kills_within_an_epoch_of_a_transformer_lose_nothing(tmp_path: Path) -> None:
+    """Batches, dropout and the moment from which on texts are longer are functions of the step."""
+    found = run_this_file("kills of a gpt", str(tmp_path), "12", "3")
+    check_kills(found, 12)
+    assert found["while running"] >= 4
+
+
+@pytest.mark.slow
 def test_fifty_kills_at_random_moments_lose_nothing(tmp_path: Path) -> None:
     found = run_this_file("kills", str(tmp_path), "50", "2")
     check_kills(found, 50)
@@ -106,16 +115,21 @@ def test_a_death_before_each_system_call_loses_nothing(tmp_path: Path) -> None:
 class Lab:
     """A text, the recipe of a training of `steps` steps with a checkpoint after each, and an undisturbed run of it."""
 
-    def __init__(self, folder: Path, steps: int) -> None:
+    def __init__(self, folder: Path, steps: int, kind: Literal["bigram", "gpt"] = "bigram") -> None:
         from inkling.recipes.bigram import BigramRecipe
+        from inkling.recipes.gpt import GPTRecipe
         from inkling.text.grammar import grammar_text
 
         self.folder = folder
         self.text = grammar_text(np.random.default_rng(7), 1000)
         (folder / "text.txt").write_text(self.text, encoding="utf-8")
-        self.recipe = BigramRecipe(
-            files=(str(folder / "text.txt"),), vocabulary=100, dimension=6, hidden=6, patience=0, steps=steps
-        )
+        files = (str(folder / "text.txt"),)
+        self.recipe: BigramRecipe | GPTRecipe
+        if kind == "bigram":
+            self.recipe = BigramRecipe(files=files, vocabulary=100, dimension=6, hidden=6, patience=0, steps=steps)
+        else:
+            read = GPTRecipe(files=files, context=16, batch=4, short_share=0.6, precision="float32", judged=500)
+            self.recipe = replace(read, layers=1, width=16, heads=2, dropout=0.1, steps=steps)
         self.reference = folder / "reference"
         started = time.monotonic()
         assert self.finish(self.reference) == 0
@@ -126,10 +140,13 @@ class Lab:
         self.leftovers: list[str] = []
 
     def begin(self, run: Path) -> Any:
-        from inkling.recipes.bigram import resume_bigram, train_bigram
+        from inkling.recipes.bigram import BigramRecipe, resume_bigram, train_bigram
+        from inkling.recipes.gpt import resume_gpt, train_gpt
         from inkling.runs.run import Run
 
-        return resume_bigram(Run.open(run)) if run.exists() else train_bigram(self.recipe, run)
+        if isinstance(self.recipe, BigramRecipe):
+            return resume_bigram(Run.open(run)) if run.exists() else train_bigram(self.recipe, run)
+        return resume_gpt(Run.open(run)) if run.exists() else train_gpt(self.recipe, run)
 
     def go_on(self, run: Path) -> None:
         """What a user does after a crash: resume if there is a run, else train."""
@@ -190,8 +207,8 @@ def wait_for(process: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
 
-def kill_at_random(folder: Path, kills: int, seed: int) -> dict[str, Any]:
-    lab = Lab(folder, steps=60 if kills > 5 else 25)
+def kill_at_random(folder: Path, kills: int, seed: int, kind: Literal["bigram", "gpt"] = "bigram") -> dict[str, Any]:
+    lab = Lab(folder, steps=60 if kills > 5 else 25, kind=kind)
     generator = np.random.default_rng(seed)
     lives = 0
     while lab.kills["kills"] < kills:
@@ -417,14 +434,17 @@ def work(arguments: list[str]) -> None:
     import torch
 
     import inkling  # noqa: F401
+    from inkling.recipes import streamed
     from inkling.runs import loading  # noqa: F401
     from inkling.runs.recording import Recorder
 
     torch.set_num_threads(1)  # a fork has no threads but its own
-    bigram_recipe().Recorder = functools.partial(Recorder, save_every_seconds=0.0)
+    modules: list[Any] = [bigram_recipe(), streamed]
+    for module in modules:
+        module.Recorder = functools.partial(Recorder, save_every_seconds=0.0)
     job, folder, third, fourth = arguments
-    if job == "kills":
-        found = kill_at_random(Path(folder), int(third), int(fourth))
+    if job.startswith("kills"):
+        found = kill_at_random(Path(folder), int(third), int(fourth), "gpt" if job.endswith("gpt") else "bigram")
     else:
         found = die_everywhere(Path(folder), "strace" if third == "strace" else "audit", int(fourth))
     sys.stdout.write(json.dumps(found, indent=1))
