@@ -14,6 +14,7 @@ import typer
 
 from inkling.cli import (
     ablate,
+    answer,
     check,
     classify,
     construct,
@@ -61,6 +62,7 @@ app.command("score")(use.score)
 app.command("filter")(use.filter_rows)
 app.command("sample")(sample.sample)
 app.command("surprise")(surprise.surprise)
+app.command("answer")(answer.answer)
 app.command("classify")(classify.classify)
 app.command("errors")(errors.errors)
 app.add_typer(ablate.app, name="ablate")

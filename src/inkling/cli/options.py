@@ -12,6 +12,7 @@ import typer
 if TYPE_CHECKING:
     from inkling.recipes.data import TextConfig
     from inkling.recipes.labelled import LabelledConfig
+    from inkling.text.questions import PairsConfig
 
 Files = Annotated[
     list[str],
@@ -21,6 +22,10 @@ FileArgument = Annotated[list[str], typer.Argument(help="Text: files, folders, -
 RunArgument = Annotated[str, typer.Argument(help="A run directory.")]
 TextColumn = Annotated[str | None, typer.Option(help="Column that holds the text, by name or number.")]
 LabelColumn = Annotated[str | None, typer.Option(help="Column that holds the label.")]
+QuestionColumn = Annotated[str | None, typer.Option(help="Column that holds the question, by name or number.")]
+AnswerColumn = Annotated[str | None, typer.Option(help="Column that holds the answer.")]
+Beam = Annotated[int, typer.Option(help="How many answers to follow at a time; 1: always the likeliest token.")]
+AnswerTokens = Annotated[int, typer.Option(help="How many tokens an answer may have.")]
 Encoding = Annotated[str | None, typer.Option(help="Encoding of the files, when it is not UTF-8 or marked UTF-16.")]
 Header = Annotated[bool | None, typer.Option("--header/--no-header", help="Whether a table begins with column names.")]
 Format = Annotated[str | None, typer.Option(help="txt, csv, tsv, jsonl or parquet, when the name does not say.")]
@@ -87,6 +92,20 @@ def reading_labels(
         bad_rows=check_bad_rows(bad_rows),
         seed=seed,
     )
+
+
+def reading_pairs(
+    question_column: str | None,
+    answer_column: str | None,
+    encoding: str | None,
+    header: bool | None,
+    format: str | None,
+    bad_rows: str | None,
+) -> PairsConfig:
+    """The same for questions with answers."""
+    from inkling.text.questions import PairsConfig
+
+    return PairsConfig(question_column, answer_column, encoding, header, format, check_bad_rows(bad_rows))
 
 
 def check_seed(seed: int) -> None:

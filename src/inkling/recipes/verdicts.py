@@ -168,7 +168,7 @@ class ClassificationWriter:
         if why:
             self.columns |= {"rather_than": str, "for": WORDS, "against": WORDS, "decided_by": SENTENCE}
         self.separator = {".csv": ",", ".tsv": "\t"}.get(Path(out).suffix) if out else None
-        torn = [label for label in self.labels if _one_line(label) != label]
+        torn = [label for label in self.labels if cell_line(label) != label]
         if self.separator == "\t" and torn:
             raise UsageError(
                 f"--out is '{out}', but the label '{printable(torn[0])}' holds a tab or a line end, which a .tsv file "
@@ -187,7 +187,7 @@ class ClassificationWriter:
             if self.separator:
                 self._write_cells(self._cells(record))
             else:
-                self.file.write(_json_line(record))
+                self.file.write(json_line(record))
 
     def records(self, found: Verdicts) -> Iterator[dict[str, Any]]:
         everything = np.exp(found.log_probs).tolist() if self.all_labels else None
@@ -231,25 +231,25 @@ class ClassificationWriter:
 
     def _write_cells(self, cells: list[str]) -> None:
         if self.separator == "\t":
-            self.file.write("\t".join(_one_line(cell) for cell in cells) + "\n")
+            self.file.write("\t".join(cell_line(cell) for cell in cells) + "\n")
         else:
-            self.file.write(",".join(quote_field(cell) if _needs_quotes(cell) else cell for cell in cells) + "\n")
+            self.file.write(",".join(quote_field(cell) if needs_quotes(cell) else cell for cell in cells) + "\n")
 
 
 def _digits(probability: float) -> float:
     return float(f"{probability:.9g}")
 
 
-def _one_line(cell: str) -> str:
+def cell_line(cell: str) -> str:
     """Without tabs and whatever a reader may take for a line end."""
     return cell if cell.isprintable() else " ".join("\n".join(cell.splitlines()).replace("\t", "\n").split("\n"))
 
 
-def _needs_quotes(cell: str) -> bool:
+def needs_quotes(cell: str) -> bool:
     return not cell.isprintable() or cell != cell.strip() or any(mark in cell for mark in ',"')
 
 
-def _json_line(record: dict[str, Any]) -> str:
+def json_line(record: dict[str, Any]) -> str:
     """What a terminal would obey or UTF-8 cannot say is written as an escape."""
     line = json.dumps(record, ensure_ascii=False)
     return (line if line.isprintable() else json.dumps(record).replace("\x7f", "\\u007f")) + "\n"
