@@ -21,6 +21,7 @@ KINDS = [
     GPTConfig(11, 16, 3, 4, mlp=20, context=12, query_key_norm=True, tied=True),
     GPTConfig(11, 12, 1, 3, mlp=8, context=12, query_key_norm=True, tied=False, rotary_base=100.0),
     GPTConfig(11, 16, 2, 4, mlp=12, context=12, key_value_heads=2, norm_epsilon=1e-3),
+    GPTConfig(11, 16, 2, 2, mlp=12, context=12, activation="squared_relu", grams=2, gram_rows=23),
 ]
 
 
@@ -213,10 +214,13 @@ def test_the_loss_is_the_nats_of_the_targets_that_count() -> None:
         ({"dimension": 30, "heads": 4}, "give a multiple of 8"),
         ({"rotary_base": 1.0}, "a number above 1"),
         ({"norm_epsilon": 0.0}, "a small number above 0"),
+        ({"activation": "relu"}, "activation of a GPT is relu; give one of gated, squared_relu"),
+        ({"grams": 4, "gram_rows": 8}, "grams of a GPT is 4; give 0 for none, or up to 3 tables"),
+        ({"grams": 1}, "gram_rows of a GPT is 0; give the rows of each table"),
         ({"heads": 4, "key_value_heads": 3}, "which 4 heads cannot share evenly; give a divisor of 4"),
     ],
 )
-def test_sizes_that_cannot_be_are_refused(sizes: dict[str, int], sentence: str) -> None:
+def test_sizes_that_cannot_be_are_refused(sizes: dict[str, object], sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
         GPTConfig(**{"vocabulary": 11, **sizes})  # type: ignore[arg-type]
 

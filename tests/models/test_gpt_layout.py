@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from safetensors.torch import load_file, save_file
 
 from inkling.errors import InklingError, UsageError
 from inkling.models.gpt import GPT, GPTConfig, Parameters, forward, initial_parameters
-from inkling.models.gpt_layout import from_layout, to_layout
+from inkling.models.gpt_layout import from_layout, record_of, tensors_of, to_layout
 from inkling.models.gpt_model import Transformer
 from inkling.text.tokenise import tokenizer_config_json, train_tokeniser
 from inkling.text.tokens import Tokeniser
@@ -159,10 +160,42 @@ def test_a_record_of_version_4_is_read() -> None:
     assert from_layout(record | {"rope_scaling": None}, tensors)[0] == config
 
 
-def test_attention_alone_is_not_exported() -> None:
-    config = replace(QWEN, mlp=0)
-    with pytest.raises(UsageError, match=r"attention only \(mlp is 0\), which neither qwen3 nor llama can be"):
-        to_layout(config, parameters_of(config))
+OWN_KINDS = {
+    "attention only (mlp is 0)": replace(QWEN, mlp=0, tied=False),
+    "another layer than the gated one (activation is squared_relu)": replace(QWEN, activation="squared_relu"),
+    "tables of hashed runs of tokens (grams is 2)": replace(QWEN, grams=2, gram_rows=7, query_key_norm=False),
+    "tables of hashed runs of tokens (grams is 3) and attention only (mlp is 0)": replace(
+        QWEN, grams=3, gram_rows=7, mlp=0, key_value_heads=1
+    ),
+}
+
+
+@pytest.mark.parametrize(("has", "config"), OWN_KINDS.items(), ids=OWN_KINDS.keys())
+def test_what_other_programs_do_not_have_is_not_exported_but_kept(has: str, config: GPTConfig) -> None:
+    parameters = parameters_of(config)
+    with pytest.raises(UsageError, match=f"has {re.escape(has)}, which neither qwen3 nor llama can be; train one"):
+        to_layout(config, parameters)
+    record, tensors = json.loads(json.dumps(record_of(config, 1))), tensors_of(config, parameters)
+    assert record["model_type"] == "inkling-gpt"
+    found, back = from_layout(record, tensors)
+    assert found == config
+    assert back.keys() == parameters.keys()
+    assert all(torch.equal(back[name], value) for name, value in parameters.items())
+
+
+def test_a_record_of_our_own_is_checked() -> None:
+    config = OWN_KINDS["tables of hashed runs of tokens (grams is 2)"]
+    record, tensors = record_of(config), tensors_of(config, parameters_of(config))
+    with pytest.raises(InklingError, match=r"lacks grams\.3, which a transformer of 2 layers does have"):
+        from_layout(record, {name: value for name, value in tensors.items() if name != "grams.3"})
+    with pytest.raises(InklingError, match=r"grams\.2 has the shape \(7, 32\), where \(8, 32\) was expected"):
+        from_layout(record | {"sizes": record["sizes"] | {"gram_rows": 8}}, tensors)
+    with pytest.raises(InklingError, match="unknown key 'rams'"):
+        from_layout(record | {"sizes": {"rams": 2}}, tensors)
+    with pytest.raises(InklingError, match="gives sizes as None"):
+        from_layout({"model_type": "inkling-gpt"}, tensors)
+    with pytest.raises(InklingError, match="nothing in it that needs one"):
+        from_layout(record | {"sizes": record["sizes"] | {"grams": 0}}, tensors)
 
 
 @pytest.mark.parametrize(
@@ -173,6 +206,7 @@ def test_attention_alone_is_not_exported() -> None:
         ({"attention_bias": True}, "asks for attention_bias True, which Inkling's transformer does not have"),
         ({"mlp_bias": True}, "asks for mlp_bias True"),
         ({"hidden_act": "gelu"}, "asks for hidden_act 'gelu'"),
+        ({"hidden_act": "relu2"}, "asks for hidden_act 'relu2'"),
         ({"use_sliding_window": True}, "asks for use_sliding_window True"),
         ({"layer_types": ["full_attention", "sliding_attention"]}, "asks for layer_types"),
         ({"rope_parameters": {"rope_type": "yarn", "rope_theta": 1e4}}, "asks for rope_parameters .*yarn"),

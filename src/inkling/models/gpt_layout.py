@@ -2,6 +2,7 @@
 
     with a norm of queries and keys   `model_type` "qwen3"
     without                           `model_type` "llama"
+    what no other program computes    `model_type` "inkling-gpt": our own sizes, names and matrices
 
 `to_layout` gives the record for config.json and the tensors for model.safetensors; `from_layout` reads such a pair,
 ours or another's. No number changes on the way: names are translated and matrices turned over, which stand outputs ×
@@ -9,23 +10,27 @@ inputs there. The record says the base of the rotation twice: `rope_parameters` 
 it, `rope_theta` how version 4 does.
 
 A record of someone else may ask for what gpt.py does not have, such as biases, a sliding window or stretched positions.
-That is refused in a sentence rather than read and computed wrongly.
+That is refused in a sentence rather than read and computed wrongly. The other way round `to_layout` refuses what those
+families do not have: a squared layer, tables of hashed runs, attention alone. A run's directory still has to hold such
+a model, so `record_of` and `tensors_of` then give the third form, which `from_layout` reads like the others.
 
-Left out: generation_config.json (the library makes its own from the record); other families of models; a model without
-gated layers, which none of these families has.
+Left out: generation_config.json (the library makes its own from the record); other families of models.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from inkling.configuration import from_record
 from inkling.errors import InklingError, UsageError
-from inkling.models.gpt import GPTConfig, Parameters
+from inkling.models.gpt import GPTConfig, Parameters, mlp_inputs
 
+OWN = "inkling-gpt"
 ARCHITECTURES = {"qwen3": "Qwen3ForCausalLM", "llama": "LlamaForCausalLM"}
 # What their configurations take to be so where a record does not say it.
 DEFAULTS: dict[str, dict[str, Any]] = {
@@ -44,17 +49,34 @@ MATRICES = {
 def to_layout(
     config: GPTConfig, parameters: Mapping[str, Tensor], begin: int | None = None
 ) -> tuple[dict[str, Any], Parameters]:
-    """The record for config.json, and float32 tensors for model.safetensors."""
+    """The record for config.json, and float32 tensors for model.safetensors, for other programs to open."""
+    obstacle = not_exportable(config)
+    if obstacle:
+        raise UsageError(obstacle)
     return record_of(config, begin), tensors_of(config, parameters)
+
+
+def not_exportable(config: GPTConfig) -> str | None:
+    """Why other programs cannot open this model, in a sentence; None where they can."""
+    has = []
+    if config.grams:
+        has.append(f"tables of hashed runs of tokens (grams is {config.grams})")
+    if config.mlp and config.activation != "gated":
+        has.append(f"another layer than the gated one (activation is {config.activation})")
+    if not config.mlp:
+        has.append("attention only (mlp is 0)")
+    if not has:
+        return None
+    return (
+        f"This transformer has {' and '.join(has)}, which neither qwen3 nor llama can be; train one with a gated layer "
+        f"{'and without tables ' if config.grams else ''}to open it with other programs."
+    )
 
 
 def record_of(config: GPTConfig, begin: int | None = None) -> dict[str, Any]:
     """What config.json holds. `begin` is the token that stands before a text. There is none that ends one."""
-    if not config.mlp:
-        raise UsageError(
-            "This transformer has attention only (mlp is 0), which neither qwen3 nor llama can be; train one with a "
-            "gated layer to open it with other programs."
-        )
+    if not config.is_exportable:
+        return {"model_type": OWN, "sizes": asdict(config), "bos_token_id": begin}
     family = "qwen3" if config.query_key_norm else "llama"
     record: dict[str, Any] = {
         "architectures": [ARCHITECTURES[family]],
@@ -94,17 +116,19 @@ def tensors_of(config: GPTConfig, parameters: Mapping[str, Tensor]) -> Parameter
 
 def from_layout(record: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> tuple[GPTConfig, Parameters]:
     """Sizes and parameters, in float32, from what config.json and model.safetensors hold."""
-    config = _config(record)
+    is_own = record.get("model_type") == OWN
+    config = _own_config(record) if is_own else _config(record)
+    kind = "transformer" if is_own else record["model_type"]
     names = _names(config)
     wanted = {theirs for theirs, _ in names.values()}
     missing, surplus = wanted - tensors.keys(), tensors.keys() - wanted
     surplus = {name for name in surplus if not name.endswith("rotary_emb.inv_freq")}  # follows from rope_theta
-    if config.tied:
+    if config.tied and not is_own:
         surplus.discard("lm_head.weight")  # the embedding again
     if missing or surplus:
         given = f"lacks {min(missing)}" if missing else f"has {min(surplus)}"
         raise InklingError(
-            f"The weights do not fit their config.json: model.safetensors {given}, which a {record['model_type']} of "
+            f"The weights do not fit their config.json: model.safetensors {given}, which a {kind} of "
             f"{config.layers} layers does {'' if missing else 'not '}have; give the two files of one model."
         )
     shapes = _shapes(config)
@@ -119,6 +143,18 @@ def from_layout(record: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> tup
             )
         found[ours] = value.to(torch.float32).contiguous()
     return config, found
+
+
+def _own_config(record: Mapping[str, Any]) -> GPTConfig:
+    if not isinstance(record.get("sizes"), dict):
+        raise InklingError(f"config.json gives sizes as {record.get('sizes')!r}; those of a transformer were expected.")
+    config = from_record(GPTConfig, record["sizes"], "config.json")
+    if config.is_exportable:
+        raise InklingError(
+            f"config.json describes a model of type {OWN!r} with nothing in it that needs one; give the file that was "
+            "written with the weights."
+        )
+    return config
 
 
 def _config(record: Mapping[str, Any]) -> GPTConfig:
@@ -168,7 +204,9 @@ def _config(record: Mapping[str, Any]) -> GPTConfig:
 
 
 def _names(config: GPTConfig) -> dict[str, tuple[str, bool]]:
-    """Of each of our parameters their name, and whether it is a matrix to be turned over."""
+    """Of each of our parameters its name there, and whether it is a matrix to be turned over."""
+    if not config.is_exportable:
+        return {name: (name, False) for name in _shapes(config)}
     found = {"embedding": ("model.embed_tokens.weight", False)}
     inside = NORMS | (HEAD_NORMS if config.query_key_norm else {})
     for n in range(config.layers):
@@ -191,18 +229,14 @@ def _shapes(config: GPTConfig) -> dict[str, tuple[int, ...]]:
         config.mlp,
         config.key_heads * config.head_dimension,
     )
-    inside: dict[str, tuple[int, ...]] = {
-        "attention_norm": (D,),
-        "mlp_norm": (D,),
-        "q_norm": (d,),
-        "k_norm": (d,),
-        "q": (D, D),
-        "k": (D, shared),
-        "v": (D, shared),
-        "o": (D, D),
-        "gate": (D, M),
-        "up": (D, M),
-        "down": (M, D),
-    }
-    found: dict[str, tuple[int, ...]] = {"embedding": (V, D), "norm": (D,), "output": (D, V)}
+    inside: dict[str, tuple[int, ...]] = {"attention_norm": (D,), "q": (D, D), "o": (D, D)}
+    inside |= {"k": (D, shared), "v": (D, shared)}
+    if config.query_key_norm:
+        inside |= {"q_norm": (d,), "k_norm": (d,)}
+    if M:
+        inside |= {"mlp_norm": (D,), **dict.fromkeys(mlp_inputs(config), (D, M)), "down": (M, D)}
+    found: dict[str, tuple[int, ...]] = {"embedding": (V, D), "norm": (D,)}
+    found |= dict.fromkeys(config.gram_names, (config.gram_rows, D))
+    if not config.tied:
+        found["output"] = (D, V)
     return found | {f"layers.{n}.{name}": shape for n in range(config.layers) for name, shape in inside.items()}

@@ -31,7 +31,7 @@ from inkling.models.kernels.compiled import CompiledParts
 from inkling.models.kernels.contract import Heads, Parts
 from inkling.models.kernels.plain import PlainParts
 
-__all__ = ["Heads", "Loaded", "Parts", "PlainParts", "agreement", "load"]
+__all__ = ["Heads", "Loaded", "Parts", "PlainParts", "agreement", "library_of", "load"]
 
 SWITCH = "INKLING_KERNELS"
 SOURCE = Path(__file__).with_name("transformer.c")
@@ -54,7 +54,7 @@ class Loaded(NamedTuple):
 
 def load() -> Loaded:
     """The compiled parts, or torch's."""
-    if os.environ.get(SWITCH, "").strip().lower() in ("off", "0", "no", "false"):
+    if _is_off():
         return Loaded(PlainParts(), False, f"Training steps use torch alone, as {SWITCH} says.")
     return _load(os.environ.get("CC", ""), cache_folder())
 
@@ -62,7 +62,7 @@ def load() -> Loaded:
 @cache
 def _load(chosen: str, folder: Path) -> Loaded:
     try:
-        library, compiler = _library(chosen, folder)
+        library, compiler = _library(chosen, folder, SOURCE)
         parts = CompiledParts(library)
         apart = agreement(parts)
         if not apart < NEAR:
@@ -76,7 +76,22 @@ class _Unable(Exception):
     """Why there is no library, in words that follow a colon."""
 
 
-def _library(chosen: str, folder: Path) -> tuple[Path, str]:
+def library_of(source: Path, kept: bool) -> Path | None:
+    """The library of another C file, compiled like this one; None where that fails, or `kept` asks for one that is
+    there already and it is not."""
+    if _is_off():
+        return None
+    try:
+        return _library(os.environ.get("CC", ""), cache_folder(), source, kept)[0]
+    except (OSError, subprocess.SubprocessError, _Unable):
+        return None
+
+
+def _is_off() -> bool:
+    return os.environ.get(SWITCH, "").strip().lower() in ("off", "0", "no", "false")
+
+
+def _library(chosen: str, folder: Path, source: Path, kept: bool = False) -> tuple[Path, str]:
     """The compiled library, from the cache folder or new; and the compiler's name."""
     command = shlex.split(chosen) or [name for name in ("cc", "gcc", "clang") if shutil.which(name)][:1]
     if not command or not shutil.which(command[0]):
@@ -84,13 +99,15 @@ def _library(chosen: str, folder: Path) -> tuple[Path, str]:
         raise _Unable(f"{missing} (install gcc or clang, or name one in CC)")
     version = _run([*command, "--version"]).partition("\n")[0].strip()
     flags = [*FLAGS, WIDE] if platform.machine().lower() in ("x86_64", "amd64") else list(FLAGS)
-    key = "\n".join([SOURCE.read_text(encoding="utf-8"), version, *command, *flags, describe_cpu().signature])
+    key = "\n".join([source.read_text(encoding="utf-8"), version, *command, *flags, describe_cpu().signature])
     place = folder / f"kernels-{hashlib.sha256(key.encode()).hexdigest()[:16]}.so"
+    if kept and not place.exists():
+        raise _Unable("it is not compiled yet")
     if not place.exists():
         folder.mkdir(parents=True, exist_ok=True)
         unfinished = place.with_suffix(f".{os.getpid()}.tmp")
         try:
-            _run([*command, *flags, "-o", str(unfinished), str(SOURCE), "-lm"])
+            _run([*command, *flags, "-o", str(unfinished), str(source), "-lm"])
             unfinished.replace(place)  # whole or not at all
         finally:
             unfinished.unlink(missing_ok=True)
