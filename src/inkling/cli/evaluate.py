@@ -87,7 +87,7 @@ def evaluate(
       inkling evaluate runs/a --on x.txt --normalise none --normalise lower,spaces
       inkling evaluate runs/a runs/b --on x.txt --html ruler.html
       inkling evaluate runs/dan-reviews --on test.csv --label-column stars
-      inkling evaluate runs/gpt-lives --pairs dev.tsv --train-pairs train.tsv --corpus lives.txt --html answers.html
+      inkling evaluate runs/gpt-lives --pairs dev.tsv --corpus lives.txt --html answers.html
     """
     from pathlib import Path
 
