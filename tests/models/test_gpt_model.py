@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from inkling.errors import UsageError
-from inkling.models import gpt_cache, gpt_model
+from inkling.models import gpt_cache, gpt_fused, gpt_model
 from inkling.models.contracts import Attentive, LanguageModel, Touch
 from inkling.models.gpt import GPT, GPTConfig, initial_parameters
 from inkling.models.gpt_cache import State
@@ -224,6 +224,84 @@ def test_log_probabilities_are_the_callers_own() -> None:
     _, first = model.begin()
     first += 1
     assert float(torch.logsumexp(model.begin()[1], 0)) == pytest.approx(0, abs=1e-12)
+
+
+# ------------------------------------------------------------------------------------------------ compiled steps
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    if gpt_fused._checked_library(kept=False) is None:
+        pytest.skip("there is no C compiler")
+    monkeypatch.setattr(gpt_fused, "PATIENCE", 0)
+
+
+def is_compiled(model: Transformer) -> bool:
+    return model._fused._steps is not None
+
+
+@pytest.mark.parametrize("config", KINDS)
+@pytest.mark.usefixtures("at_once")
+def test_compiled_steps_are_those_of_the_plain_form(config: GPTConfig) -> None:
+    model, ids = model_of(config, torch.float32), some_ids(40)
+    assert stepped(model, ids) == pytest.approx(plain_nats(model, ids), rel=0, abs=1e-4)
+    assert is_compiled(model)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_text_is_to_the_bit_what_it_is_alone_whoever_is_beside_it_and_however_many_threads_work() -> None:
+    config = GPTConfig(V, 48, 2, 4, mlp=40, context=30)
+    model, alone = (model_of(config, torch.float32, workers=workers) for workers in (3, 1))
+    states: Any = [model.begin()[0]] * 29  # shared among threads as 10, 10 and 9: tiles of 8, and single rows
+    tokens = np.random.default_rng(2).integers(0, V, (12, 29))
+    for row in tokens:
+        states, log_probs = model.step_many(states, row.tolist())
+    for text in (0, 9, 10, 28):
+        state, _ = alone.begin()
+        for token in tokens[:, text].tolist():
+            state, found = alone.step(state, token)
+        assert torch.equal(found, log_probs[text])
+    assert is_compiled(model)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_attention_so_sharp_that_exponentials_leave_float32_stays_finite() -> None:
+    model = model_of(SMALL, torch.float32)
+    for name, value in model.parameters.items():
+        if name.endswith("q_norm"):
+            value *= 1000
+    ids = some_ids(20)
+    assert stepped(model, ids) == pytest.approx(plain_nats(model, ids), rel=0, abs=1e-2)
+    assert is_compiled(model)
+
+
+def test_nothing_is_compiled_for_a_few_tokens_or_for_other_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+    monkeypatch.setattr(gpt_fused, "_checked_library", lambda kept: asked.append(kept))
+    monkeypatch.setattr(gpt_fused, "PATIENCE", 10)
+    ids = some_ids(40)
+    expected = stepped(model_of(SMALL, torch.float64), ids)
+    assert asked == []
+    model = model_of(SMALL, torch.float32)
+    stepped(model, ids[:9])
+    assert asked == [True]  # one that is there already would have been taken
+    assert stepped(model, ids) == pytest.approx(expected, rel=0, abs=1e-4)
+    assert asked == [True, False]  # compiling was tried once, and not again when it failed
+
+
+def test_a_library_that_gives_other_numbers_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Wrong:
+        def panel(self) -> int:
+            return 32
+
+        def scratch(self, sizes: int) -> int:
+            return 1
+
+        def step(self, *given: Any) -> None:
+            pass
+
+    monkeypatch.setattr(gpt_fused, "open_library", lambda kept: Wrong())
+    assert gpt_fused._checked_library.__wrapped__(True) is None
 
 
 # ------------------------------------------------------------------------------------------------ writing

@@ -87,7 +87,7 @@ class Cache:
             return True
 
     def append(self, tokens: Sequence[int]) -> Array:
-        """Logits (B×V) after one more token of each row, at the places that were claimed."""
+        """Log-probabilities (B×V) after one more token of each row, at the places that were claimed."""
         places = [length - 1 for length in self.lengths]
         self.ids[self._all_rows, places] = tokens
         return self.model.read_next(self.ids, places, self.keys_values)

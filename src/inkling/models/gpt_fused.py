@@ -8,14 +8,15 @@ At these sizes a product takes about as long as calling it, so calls are what is
                                                 a head, as the two parts of one complex number; q · k does not mind
 
 `read_texts` reads whole texts with torch, `read_next` one more token of each of several texts with numpy, which makes
-a small call in a third of the time. From `FEW` texts on torch multiplies, which is twice as fast there; most of the
-time then goes into fetching keys and values. Weights are in memory once for both.
+a small call in a third of the time; from `FEW` texts on torch multiplies, which is twice as fast there. Weights are in
+memory once for both. Where there is a C compiler, float32 and more than `PATIENCE` steps, gpt_steps.py does them.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,11 +25,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from inkling.models.gpt import GPTConfig, mlp_inputs, rotary_turns, vectors_of
+from inkling.models.gpt import GPTConfig, initial_parameters, mlp_inputs, rotary_turns, vectors_of
+from inkling.models.gpt_steps import CompiledSteps, open_library
 from inkling.models.grams import gram_rows_at
 
 Array = NDArray[Any]  # float32 or float64, as the model is
 FEW = 8  # texts, below which numpy multiplies
+PATIENCE = 2000  # tokens that are read one by one before it pays to compile something for it
+NEAR = 1e-4  # what is compiled must come as near as this, on a small example
 
 
 class FusedLayer(NamedTuple):
@@ -44,7 +48,7 @@ class FusedLayer(NamedTuple):
 class FusedGPT:
     """The parameters, prepared."""
 
-    def __init__(self, config: GPTConfig, parameters: Mapping[str, Tensor]) -> None:
+    def __init__(self, config: GPTConfig, parameters: Mapping[str, Tensor], workers: int = 1) -> None:
         P = {name: value.detach().double() for name, value in parameters.items()}
         H, K, d, D = config.heads, config.key_heads, config.head_dimension, config.dimension
         dtype = parameters["embedding"].dtype
@@ -71,18 +75,20 @@ class FusedGPT:
             inner = prepared(read * torch.cat([P[f"layers.{n}.{name}"] for name in mlp_inputs(config)], dim=1))
             return FusedLayer(qkv, gain, prepared(o), inner, prepared(P[f"layers.{n}.down"]))
 
-        self.config = config
+        self.config, self.workers = config, workers
         self.tables = {name: prepared(P[name]) for name in ("embedding", *config.gram_names)}
         self.embedding = self.tables["embedding"]  # V×D
         self.layers = tuple(layer(n) for n in range(config.layers))
         output = P["embedding"].t() if config.tied else P["output"]
         self.output = prepared(math.sqrt(D) * P["norm"][:, None] * output)  # D×V
         self.turns = torch.complex(*rotary_turns(config, config.context, dtype))  # context × d/2
+        self._steps: CompiledSteps | None = None
+        self._without = 0 if dtype == torch.float32 else -1  # tokens read without them; below zero: there are none
         # The same memory, as numpy sees it.
         self._tables = {name: table.numpy() for name, table in self.tables.items()}
         self._output, self._turns = self.output.numpy(), self.turns.numpy()
-        self._layers: list[tuple[Any, ...]]
-        self._layers = [tuple(None if value is None else value.numpy() for value in layer) for layer in self.layers]
+        self.arrays: list[tuple[Any, ...]]
+        self.arrays = [tuple(None if value is None else value.numpy() for value in layer) for layer in self.layers]
 
     def read_texts(self, ids: Tensor, keys_values: Tensor | None = None) -> Tensor:
         """The residual stream (BT×D) of B texts of T tokens; `keys_values` (layers×2×B×K×room×d) keeps what it says."""
@@ -121,10 +127,31 @@ class FusedGPT:
         return x / length.square_().add_(x.shape[-1] * self.config.norm_epsilon).sqrt_()
 
     def read_next(self, ids: NDArray[np.int64], places: Sequence[int], keys_values: Array) -> Array:
-        """Logits (B×V) after one more token of each of B texts: the one at its place in `ids` (B×room).
+        """Log-probabilities (B×V) after one more token of each of B texts: the one at its place in `ids` (B×room).
 
         `keys_values` (layers×2×B×K×room×d) holds what stands before, and then also what is new.
         """
+        rows, at = np.arange(len(places)), np.array(places)
+        x = self._tables["embedding"][ids[rows, at]]  # B×D
+        for name, n in self.config.gram_names.items():
+            x += self._tables[name][gram_rows_at(ids, at, n, self.config)]
+        steps = self._compiled_steps(len(places))
+        return steps.read_next(x, places, keys_values, self.workers) if steps else self.step(x, places, keys_values)
+
+    def _compiled_steps(self, tokens: int) -> CompiledSteps | None:
+        """Those that an earlier process has compiled at once, new ones when enough tokens were read without."""
+        if self._steps is None and self._without >= 0:
+            first, late = self._without == 0, self._without >= PATIENCE
+            self._without += tokens
+            library = _checked_library(kept=not late) if first or late else None
+            if library is not None:
+                self._steps = CompiledSteps(library, self)
+            elif late:
+                self._without = -1
+        return self._steps
+
+    def step(self, x: Array, places: Sequence[int], keys_values: Array) -> Array:
+        """The same from the input (B×D) of the tokens, by numpy."""
         config, B, last = self.config, len(places), max(places)
         H, K, d = config.heads, config.key_heads, config.head_dimension
         even, times = min(places) == last, np.matmul if len(places) < FEW else _product
@@ -133,10 +160,7 @@ class FusedGPT:
         if not even:  # shorter texts have nothing yet where longer ones have keys
             hidden = np.where(np.arange(last + 1) > at[:, None, None, None], -np.inf, 0)
             turns, here = self._turns[at][:, None], (np.arange(B), slice(None), at)
-        x = self._tables["embedding"][ids[:, last] if even else ids[np.arange(B), at]]  # B×D
-        for name, n in config.gram_names.items():
-            x += self._tables[name][gram_rows_at(ids, at, n, config)]
-        for (keys, values), (qkv, gain, o, inner, down) in zip(keys_values, self._layers, strict=True):
+        for (keys, values), (qkv, gain, o, inner, down) in zip(keys_values, self.arrays, strict=True):
             parts = times(self._unit_array(x), qkv).reshape(B, H + 2 * K, d)
             qk = parts[:, : H + K]
             if gain is not None:
@@ -152,8 +176,8 @@ class FusedGPT:
             x += times((weights @ values[:, :, : last + 1]).reshape(B, -1), o)
             if inner is not None:
                 x += times(self._activated(torch.from_numpy(times(self._unit_array(x), inner))).numpy(), down)
-        logits: Array = times(self._unit_array(x), self._output)
-        return logits
+        log_probs: Array = torch.log_softmax(torch.from_numpy(times(self._unit_array(x), self._output)), dim=1).numpy()
+        return log_probs
 
     def _unit_array(self, x: Array) -> Array:
         lengths: Array = np.vecdot(x, x)
@@ -166,3 +190,20 @@ class FusedGPT:
 def _product(a: Array, b: Array) -> Array:
     found: Array = torch.mm(torch.from_numpy(a), torch.from_numpy(b)).numpy()
     return found
+
+
+@cache
+def _checked_library(kept: bool) -> Any:
+    """What steps.c does, compiled, if it can be had and agrees with numpy on a small example; else None."""
+    library = open_library(kept)
+    if library is None:
+        return None
+    config, random = GPTConfig(37, 24, 2, 6, mlp=19, context=5, key_value_heads=3), np.random.default_rng(0)
+    model = FusedGPT(config, initial_parameters(config, random))
+    steps, (kept_here, kept_there) = CompiledSteps(library, model), np.zeros((2, 2, 2, 3, 3, 5, 4), np.float32)
+    agree = True
+    for place in range(5):
+        x = random.standard_normal((3, 24)).astype(np.float32)
+        found = steps.read_next(x, [place] * 3, kept_here, workers=1)
+        agree &= np.allclose(found, model.step(x, [place] * 3, kept_there), rtol=0, atol=NEAR)
+    return library if agree else None

@@ -64,7 +64,7 @@ class Transformer(GPT):
 
     @cached_property
     def _fused(self) -> FusedGPT:
-        return FusedGPT(self.config, self.parameters)
+        return FusedGPT(self.config, self.parameters, self.workers)
 
     def begin(self) -> tuple[State, Tensor]:
         state, log_probs = self._beginning
@@ -89,7 +89,7 @@ class Transformer(GPT):
         if not cache.claim(states):
             cache = Cache.gather(self._fused, states)
             cache.claim([State(cache, row, state.length) for row, state in enumerate(states)])
-        log_probs = torch.log_softmax(torch.from_numpy(cache.append(tokens)), dim=1)
+        log_probs = torch.from_numpy(cache.append(tokens))
         return [State(cache, row, state.length + 1) for row, state in enumerate(states)], log_probs
 
     @torch.inference_mode()

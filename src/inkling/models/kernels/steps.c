@@ -23,7 +23,6 @@ A panel then stays in the cache while all rows pass, and weights come from memor
 #define ROWS 4
 #endif
 #define PANEL (2 * W)
-#define LINE 16 /* floats that come from memory together */
 #define LOG2E 1.44269504088896341f
 
 typedef float vec __attribute__((vector_size(4 * W), aligned(4), may_alias));
@@ -113,17 +112,9 @@ static inline float dot(const float *a, const float *b, long n) {
     return sum;
 }
 
-/* What is needed next is on its way from memory while this is computed: `next` are the keys of the head that follows. */
-static inline void fetch(const float *x, long n) {
-    for (long i = 0; i < n; i += LINE) __builtin_prefetch(x + i, 0, 2);
-}
-
-static void attend(const float *q, const float *keys, const float *values, const float *next, float *scores, float *out,
-                   long seen, long d) {
-    for (long j = 0; j < seen; j++) {
-        fetch(values + j * d, d);
-        scores[j] = dot(q, keys + j * d, d);
-    }
+static void attend(const float *q, const float *keys, const float *values, float *scores, float *out, long seen,
+                   long d) {
+    for (long j = 0; j < seen; j++) scores[j] = dot(q, keys + j * d, d);
     float most = most_of(scores, seen), sum = 0;
     for (long j = 0; j < seen; j++) scores[j] = power(scores[j] - most);
     for (long j = 0; j < seen; j++) sum += scores[j];
@@ -131,18 +122,13 @@ static void attend(const float *q, const float *keys, const float *values, const
     long c = 0;
     for (; c + 4 * W <= d; c += 4 * W) {
         vec sums[4] = {{0}};
-        for (long j = 0; j < seen; j++) {
-            if (c == 0) fetch(next + j * d, d);
+        for (long j = 0; j < seen; j++)
             for (int n = 0; n < 4; n++) sums[n] += scores[j] * *(const vec *)(values + j * d + c + n * W);
-        }
         for (int n = 0; n < 4; n++) *(vec *)(out + c + n * W) = sums[n] * over;
     }
     for (; c + W <= d; c += W) {
         vec sums = {0};
-        for (long j = 0; j < seen; j++) {
-            if (c == 0) fetch(next + j * d, d);
-            sums += scores[j] * *(const vec *)(values + j * d + c);
-        }
+        for (long j = 0; j < seen; j++) sums += scores[j] * *(const vec *)(values + j * d + c);
         *(vec *)(out + c) = sums * over;
     }
     for (; c < d; c++) {
@@ -203,7 +189,7 @@ void step(const sizes_t *s, const float *const *weights, const float *turns, con
                 memcpy(mine + place * d, q + (H + h) * d, (size_t)d * sizeof(float));
                 memcpy(worth + place * d, v + h * d, (size_t)d * sizeof(float));
                 for (long g = h * group; g < (h + 1) * group; g++)
-                    attend(q + g * d, mine, worth, mine + s->room * d, scores + r * s->room, mixed + r * s->wide + g * d, place + 1, d);
+                    attend(q + g * d, mine, worth, scores + r * s->room, mixed + r * s->wide + g * d, place + 1, d);
             }
         }
         product(weights[2], mixed, s->wide, stream, s->wide, count, D, s->wide, 1);
