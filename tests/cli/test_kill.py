@@ -84,7 +84,7 @@ def test_kills_within_an_epoch_of_a_transformer_lose_nothing(tmp_path: Path) -> 
     """Batches, dropout and the moment from which on texts are longer are functions of the step."""
     found = run_this_file("kills of a gpt", str(tmp_path), "12", "3")
     check_kills(found, 12)
-    assert found["while running"] >= 4
+    assert found["while running"] >= 2
 
 
 @pytest.mark.slow
