@@ -18,7 +18,7 @@ from torch import Tensor
 
 from inkling.errors import UsageError
 from inkling.models import gpt_cache, gpt_fused, gpt_model
-from inkling.models.contracts import Attentive, LanguageModel, Touch
+from inkling.models.contracts import Attentive, LanguageModel, Reader, Touch
 from inkling.models.gpt import GPT, GPTConfig, initial_parameters
 from inkling.models.gpt_cache import State
 from inkling.models.gpt_fused import FEW
@@ -189,6 +189,38 @@ def test_states_in_another_order_or_fewer_or_twice_are_copied() -> None:
         expected = torch.stack([plainly(model, np.array([1 + i, 7 + i])) for i in chosen])
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-11)
     assert model.step_many([], [])[1].shape == (0, V)
+
+
+@pytest.mark.parametrize("config", KINDS)
+@pytest.mark.parametrize("at_once", [1, 4096])
+def test_reading_at_once_is_reading_token_by_token(config: GPTConfig, at_once: int) -> None:
+    model = model_of(config)
+    texts = [some_ids(length, seed=length) for length in (0, 1, 7, 8, 9, 12, 13, 14, 31)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gpt_cache, "READ_AT_ONCE", at_once)
+        states, log_probs = model.read([text.tolist() for text in texts])
+    assert [state.length for state in states] == [after(model, text)[0].length for text in texts]
+    torch.testing.assert_close(log_probs, torch.stack([plainly(model, text) for text in texts]), rtol=0, atol=1e-11)
+    for token in range(12):
+        states, log_probs = model.step_many(states, [token] * len(texts))
+        texts = [np.append(text, token) for text in texts]
+        expected = torch.stack([plainly(model, text) for text in texts])
+        torch.testing.assert_close(log_probs, expected, rtol=0, atol=1e-11)
+    assert model.read([])[1].shape == (0, V)
+
+
+def test_a_prompt_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, lengths = model_of(), list[list[int]]()
+    read = model.read
+
+    def watched(texts: list[list[int]]) -> tuple[list[State], Tensor]:
+        lengths.append([len(text) for text in texts])
+        return read(texts)
+
+    monkeypatch.setattr(model, "read", watched)
+    assert isinstance(model, Reader)
+    assert len(list(sample(model, SamplingConfig(tokens=3), np.random.default_rng(0), "The fox"))) == 3
+    assert lengths == [[7]]
 
 
 def test_texts_that_go_on_together_are_not_copied_until_there_is_no_room() -> None:

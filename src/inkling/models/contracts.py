@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar, overload, runtime_checkable
+from typing import Any, Protocol, TypeVar, overload, runtime_checkable
 
 import numpy as np
 import torch
@@ -115,6 +115,15 @@ class LanguageModel(Protocol[State]):
         ...
 
     def score(self, texts: Sequence[str]) -> Scores: ...
+
+
+@runtime_checkable
+class Reader(Protocol):
+    """A language model that reads what is known in advance faster than a token at a time."""
+
+    def read(self, texts: Sequence[Sequence[int]]) -> tuple[list[Any], Tensor]:
+        """What `begin` and a `step` for each token give in the end, of B texts: states, and log-probabilities (B×V)."""
+        ...
 
 
 class Classifier(Protocol):

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from inkling.models.gpt_fused import Array, FusedGPT
 
@@ -49,21 +50,25 @@ class Cache:
         self._lock = Lock()
 
     @classmethod
-    def of_texts(cls, model: FusedGPT, ids: NDArray[np.int64]) -> Cache:
-        """Of B texts of T tokens that are read here, with room for a whole context."""
-        made, (rows, length) = cls(model, len(ids), model.config.context), ids.shape
-        made.ids[:, :length], made.lengths = ids, [length] * rows
-        at_once = max(1, READ_AT_ONCE // length)
+    def of_texts(cls, model: FusedGPT, ids: NDArray[np.int64], lengths: Sequence[int]) -> tuple[Cache, Tensor]:
+        """Of B texts (B×T, each as long as `lengths` says) that are read here, with room for more; and the residual
+        stream (B×D) at the last place of each."""
+        rows, longest = ids.shape
+        made = cls(model, rows, _room(model.config.context, longest))
+        made.ids[:, :longest], made.lengths = ids, list(lengths)
+        at_once, last = max(1, READ_AT_ONCE // longest), []
         for first in range(0, rows, at_once):
-            chosen = slice(first, first + at_once)
-            model.read_texts(torch.from_numpy(ids[chosen]), torch.from_numpy(made.keys_values)[:, :, chosen])
-        return made
+            part = slice(first, first + at_once)
+            read = model.read_texts(torch.from_numpy(ids[part]), torch.from_numpy(made.keys_values)[:, :, part])
+            ends = torch.arange(len(ids[part])) * longest + torch.tensor(made.lengths[part]) - 1
+            last.append(read[ends])
+        return made, torch.cat(last)
 
     @classmethod
     def gather(cls, model: FusedGPT, states: Sequence[State]) -> Cache:
         """The states copied into a cache of their own, with room for more."""
         longest = max(state.length for state in states)
-        made = cls(model, len(states), min(model.config.context, max(FIRST_ROOM, 2 * longest)))
+        made = cls(model, len(states), _room(model.config.context, longest))
         places: dict[int, list[int]] = {}
         for place, state in enumerate(states):
             places.setdefault(id(state.cache), []).append(place)
@@ -96,6 +101,10 @@ class Cache:
         """From now on nobody writes here: whoever goes on from a state does so in a copy."""
         with self._lock:
             self.lengths = [-1] * self.rows
+
+
+def _room(most: int, length: int) -> int:
+    return min(most, max(FIRST_ROOM, 2 * length))
 
 
 def _span(rows: list[int]) -> slice | list[int]:

@@ -92,6 +92,24 @@ class Transformer(GPT):
         log_probs = torch.from_numpy(cache.append(tokens))
         return [State(cache, row, state.length + 1) for row, state in enumerate(states)], log_probs
 
+    @torch.no_grad()
+    def read(self, texts: Sequence[Sequence[int]]) -> tuple[list[State], Tensor]:
+        most = self.config.context
+        stride = most - most // 2
+        windows = []  # where `step` would be, had it begun anew as often as it does
+        for text in texts:
+            begun_anew = max(0, -(-(len(text) + 1 - most) // stride))
+            windows.append([self.tokeniser.begin, *text][begun_anew * stride :])
+        if not windows:
+            return [], self._fused.embedding.new_zeros(0, self.config.vocabulary)
+        lengths = [len(window) for window in windows]
+        filled = np.full((len(windows), max(lengths)), self.tokeniser.begin)  # nobody looks at what stands behind
+        for row, window in enumerate(windows):
+            filled[row, : len(window)] = window
+        cache, residual = Cache.of_texts(self._fused, filled, lengths)
+        states = [State(cache, row, length) for row, length in enumerate(lengths)]
+        return states, torch.log_softmax(self._fused.logits(residual), dim=1)
+
     @torch.inference_mode()
     def _with_room(self, states: Sequence[State]) -> Sequence[State]:
         """The states; those that have seen a whole context are begun anew from its second half."""
@@ -100,7 +118,7 @@ class Transformer(GPT):
             return states
         full = [place for place, state in enumerate(states) if state.length == most]
         kept = np.stack([states[place].cache.ids[states[place].row, most - most // 2 : most] for place in full])
-        cache = Cache.of_texts(self._fused, kept)
+        cache, _ = Cache.of_texts(self._fused, kept, [most // 2] * len(full))
         begun = {place: State(cache, row, most // 2) for row, place in enumerate(full)}
         return [begun.get(place, state) for place, state in enumerate(states)]
 

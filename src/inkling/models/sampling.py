@@ -1,4 +1,4 @@
-"""Writing with a language model, one token at a time, through `begin`, `step` and `step_many` alone.
+"""Writing with a language model, one token at a time, through `begin`, `step`, `step_many` (and `read`) alone.
 
 From the log-probabilities ln p of the next token, in this order:
 
@@ -34,7 +34,7 @@ import torch
 from numpy.typing import NDArray
 
 from inkling.errors import InklingError, UsageError
-from inkling.models.contracts import LanguageModel
+from inkling.models.contracts import LanguageModel, Reader
 
 BATCH_CELLS = 1 << 22  # log-probabilities held at once: samples × vocabulary
 BATCH_SAMPLES = 256
@@ -218,17 +218,14 @@ def _draw(
 ) -> Iterator[tuple[_Writer, list[SampledToken]]]:
     """Drives all writers together; each token in turn, and with it what its writer may show."""
     tokeniser = model.tokeniser
-    after: dict[str, tuple[Any, NDArray[np.float64], list[int]]] = {}
-    for prompt in {writer.prompt: None for writer in writers}:
-        state, log_probs = model.begin()
-        ids = tokeniser.encode([model.chain(prompt)]).ids.tolist() if prompt else []
-        for token in ids:
-            state, log_probs = model.step(state, token)
-        after[prompt] = state, log_probs.detach().to(torch.float64).numpy(), ids
-    for writer in writers:
-        writer.see(after[writer.prompt][2])
-    states = [after[writer.prompt][0] for writer in writers]
-    values = np.stack([after[writer.prompt][1] for writer in writers])  # B×V
+    prompts = list({writer.prompt: None for writer in writers})
+    ids = [tokeniser.encode([model.chain(prompt)]).ids.tolist() if prompt else [] for prompt in prompts]
+    read, log_probs = _read(model, ids)
+    which = [prompts.index(writer.prompt) for writer in writers]
+    for writer, place in zip(writers, which, strict=True):
+        writer.see(ids[place])
+    states = [read[place] for place in which]
+    values = log_probs.detach().to(torch.float64).numpy()[which]  # B×V
     going = list(writers)
     while True:
         tokens = []
@@ -243,3 +240,16 @@ def _draw(
         going = [going[i] for i in left]
         states, log_probs = model.step_many([states[i] for i in left], [tokens[i] for i in left])
         values = log_probs.detach().to(torch.float64).numpy()
+
+
+def _read(model: LanguageModel[Any], texts: Sequence[Sequence[int]]) -> tuple[list[Any], torch.Tensor]:
+    """The states after texts of tokens, and log-probabilities (B×V)."""
+    if isinstance(model, Reader):
+        return model.read(texts)
+    found = []
+    for text in texts:
+        state, log_probs = model.begin()
+        for token in text:
+            state, log_probs = model.step(state, token)
+        found.append((state, log_probs))
+    return [state for state, _ in found], torch.stack([log_probs for _, log_probs in found])
