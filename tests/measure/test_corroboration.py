@@ -53,9 +53,9 @@ def test_the_four_cases_and_the_ceiling() -> None:
     assert found.sentences() == [
         "2 of 4 true answers stand in wiki.txt in a line with the name: 50.0 % is the ceiling for who knows this text "
         "only.",
-        "Of 2 wrong answers 1 (50.0 %) stand in no line with the name, so they are made up; 1 do and are mixed up with "
-        "something else.",
-        "2 right answers stand in no line with the name.",
+        "Of 2 wrong answers, 1 (50.0 %) stand in no line with the name (made up), 1 in one (mixed up with something "
+        "else).",
+        "Right answers that stand in no line with the name: 2.",
     ]
     assert found.to_json()["wrong_made_up"] == 1
 

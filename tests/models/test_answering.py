@@ -218,6 +218,12 @@ def test_a_model_that_cannot_see_the_mark_is_refused() -> None:
         answered(Told(GARDEN, chain=Chain.parse("letters")))
 
 
+def test_a_mark_that_a_tokeniser_keeps_with_what_stands_before_it_is_seen_too() -> None:
+    words = WordTokeniser((UNKNOWN, "\n", "?" + MARK, "a", "b"), r"\?\x1a|[\s\S]")
+    [found] = answered(Told(GARDEN, words))
+    assert found.text == "a"
+
+
 def test_settings_that_make_no_sense_are_refused() -> None:
     with pytest.raises(UsageError, match="width of 0; give a whole number from 1 to 64"):
         AnsweringConfig(beam=0)

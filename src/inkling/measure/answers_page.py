@@ -63,7 +63,13 @@ def standing_bars(found: AnswerMatrix) -> Bars:
     levels = (("ceiling", 100 * known.ceiling.value),) if known else ()
     reading = "Bars: 95 % interval. The ceiling is the share of true answers that stand in the corpus beside the name."
     return Bars(
-        "Exact match", "", "right (%)", tuple(rights), (series,), reading if known else "Bars: 95 % interval.", levels
+        "Exact match",
+        "model",
+        "right (%)",
+        tuple(rights),
+        (series,),
+        reading if known else "Bars: 95 % interval.",
+        levels,
     )
 
 

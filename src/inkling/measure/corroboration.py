@@ -98,11 +98,11 @@ class Corroboration:
         if self.wrong:
             share = 100 * self.wrong_made_up / self.wrong
             said.append(
-                f"Of {self.wrong:,} wrong answers {self.wrong_made_up:,} ({share:.1f} %) stand in no line with the "
-                f"name, so they are made up; {self.wrong_corroborated:,} do and are mixed up with something else."
+                f"Of {self.wrong:,} wrong answers, {self.wrong_made_up:,} ({share:.1f} %) stand in no line with the "
+                f"name (made up), {self.wrong_corroborated:,} in one (mixed up with something else)."
             )
         if self.right_otherwise:
-            said.append(f"{self.right_otherwise:,} right answers stand in no line with the name.")
+            said.append(f"Right answers that stand in no line with the name: {self.right_otherwise:,}.")
         return said
 
     def to_json(self) -> dict[str, Any]:

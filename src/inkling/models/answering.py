@@ -76,7 +76,6 @@ def answer_questions(
 ) -> Iterator[Answer]:
     """An answer to each question, in order."""
     config = config or AnsweringConfig()
-    _check_mark(model)
     tokeniser = model.tokeniser
     ends = np.array([END.encode() in tokeniser.piece(token) for token in range(tokeniser.size)])
     rows = max(1, min(ROWS_AT_ONCE, CELLS_AT_ONCE // tokeniser.size))
@@ -85,6 +84,8 @@ def answer_questions(
         encodings = tokeniser.encode(together)
         cuts = encodings.offsets.tolist()
         prompts = [encodings.ids[start:stop].tolist() for start, stop in pairwise(cuts)]
+        if not first:
+            _check_mark(model, prompts)
         order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
         found: dict[int, Answer] = {}
         at_once = max(1, rows // config.beam)
@@ -95,13 +96,14 @@ def answer_questions(
         yield from (found[i] for i in range(len(prompts)))
 
 
-def _check_mark(model: LanguageModel[Any]) -> None:
+def _check_mark(model: LanguageModel[Any], prompts: Sequence[Sequence[int]]) -> None:
+    """Refuses a model that cannot see where a question ends: it never learned to answer."""
     if MARK not in model.chain(prompt("")):
         raise InklingError(
             f"The model reads text behind the normalisation '{model.chain}', which removes the mark between question "
             "and answer (U+001A); train one without it."
         )
-    if model.tokeniser.encode([MARK]).spellings:
+    if all(ids[-1] == model.tokeniser.unknown for ids in prompts):
         raise InklingError(
             "The model has no token for the mark between question and answer (U+001A), so it never saw a question; "
             "train it on pairs of questions and answers."

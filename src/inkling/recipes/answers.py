@@ -248,8 +248,8 @@ def _note_overlap(pairs: Pairs, training: Pairs, note: Say) -> None:
         same = int(exactly([learned[twin] for _, twin in seen], [truth[row] for row, _ in seen]).sum())
         first, second = seen[0]
         note(
-            f"{len(seen):,} of {len(pairs):,} questions of {pairs.names} stand in {training.names} too, {same:,} with "
-            f"the same answer (first: {pairs.place(first)} is {training.place(second)})."
+            f"Questions of {pairs.names} that stand in {training.names} too: {len(seen):,} of {len(pairs):,}, {same:,} "
+            f"of them with the same answer (first: {pairs.place(first)} is {training.place(second)})."
         )
 
 
