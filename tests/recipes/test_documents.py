@@ -40,13 +40,17 @@ def rounds(library: Library, mixture: str, tokens: int = 400, seed: int = 0) -> 
 
 
 def test_a_mixture_is_names_with_shares() -> None:
-    assert parse_mixture("recall=3, question,span=0.5") == {"recall": 3.0, "question": 1.0, "span": 0.5}
+    assert parse_mixture("recall=3, question,span-corruption=0.5") == {
+        "recall": 3.0,
+        "question": 1.0,
+        "span-corruption": 0.5,
+    }
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("recal", "has the part 'recal'; give one of next, span, recall"),
+        ("recal", "has the part 'recal'; give one of next, span-corruption, recall"),
         ("next=x", "gives next the share 'x'; give a number above 0"),
         ("next=0", "gives next the share '0'"),
         ("next,next=2", "names next twice"),
@@ -59,11 +63,11 @@ def test_what_is_no_mixture_is_said(text: str, said: str) -> None:
 
 
 def test_a_batch_is_decided_by_its_step_and_the_seed(library: Library) -> None:
-    first, again = rounds(library, "recall=2,question,span"), rounds(library, "recall=2,question,span")
+    first, again = rounds(library, "recall=2,question,span-corruption"), rounds(library, "recall=2,question,span-corruption")
     later = [again.batch(step) for step in (BATCHES + 3, 3)]  # in another order, and each round made anew
     np.testing.assert_array_equal(first.batch(3).inputs, later[1].inputs)
     np.testing.assert_array_equal(first.batch(BATCHES + 3).targets, later[0].targets)
-    other = rounds(library, "recall=2,question,span", seed=1).batch(3)
+    other = rounds(library, "recall=2,question,span-corruption", seed=1).batch(3)
     assert other.inputs.shape != later[1].inputs.shape or (other.inputs != later[1].inputs).any()
 
 
@@ -89,7 +93,7 @@ def test_ways_come_in_the_shares_asked_for(library: Library) -> None:
 
 
 def test_batches_of_a_round_have_about_as_many_tokens_as_wanted(library: Library) -> None:
-    made = rounds(library, "next,question,span", tokens=1500)
+    made = rounds(library, "next,question,span-corruption", tokens=1500)
     sizes = [made.batch(step).inputs.size for step in range(BATCHES)]
     assert max(sizes) < 1.35 * 1500
     assert sum(sizes) == pytest.approx(BATCHES * 1500, rel=0.25)

@@ -21,6 +21,8 @@ from inkling.cli import (
     demonstrate,
     errors,
     evaluate,
+    finetuning,
+    importing,
     manage,
     sample,
     surprise,
@@ -57,6 +59,8 @@ app = typer.Typer(
 
 app.add_typer(train.app, name="train")
 app.command("resume")(train.resume)
+app.command("finetune")(finetuning.finetune)
+app.command("import")(importing.import_model)
 app.command("evaluate")(evaluate.evaluate)
 app.command("score")(use.score)
 app.command("filter")(use.filter_rows)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from inkling.cli.options import (
+    AnswerColumn,
     BadRows,
     ConfigFile,
     Encoding,
@@ -22,6 +23,7 @@ from inkling.cli.options import (
     LabelColumn,
     Normalise,
     Out,
+    QuestionColumn,
     Seed,
     TextColumn,
     check_bad_rows,
@@ -90,9 +92,9 @@ def bigram(
     given = locals() | {"learn_vectors": False if fixed_vectors else None}
     from inkling.recipes.bigram import BigramRecipe, train_bigram
 
-    recipe = _fill(BigramRecipe, given)
-    path = _where(out, "bigram", recipe.files)
-    _follow(lambda say: train_bigram(recipe, path, say), path, json)
+    recipe = fill_recipe(BigramRecipe, given)
+    path = run_path(out, "bigram", recipe.files)
+    follow(lambda say: train_bigram(recipe, path, say), path, json)
 
 
 @app.command()
@@ -126,8 +128,8 @@ def ngram(
     from inkling.recipes.ngram import NGramRecipe, train_ngram
     from inkling.report.terminal import notice
 
-    recipe = _fill(NGramRecipe, given)
-    _announce(train_ngram(recipe, _where(out, "ngram", recipe.files), notice), json)
+    recipe = fill_recipe(NGramRecipe, given)
+    _announce(train_ngram(recipe, run_path(out, "ngram", recipe.files), notice), json)
 
 
 @app.command()
@@ -179,9 +181,9 @@ def gru(
 
     if dropout is not None and dropout < 0:
         raise UsageError(f"--dropout is {dropout:g}; give a share from 0 to below 1.")
-    recipe = _fill(GRURecipe, given)
-    path = _where(out, "gru", recipe.files)
-    _follow(lambda say: train_gru(recipe, path, say, _write_a_line), path, json, shared=True)
+    recipe = fill_recipe(GRURecipe, given)
+    path = run_path(out, "gru", recipe.files)
+    follow(lambda say: train_gru(recipe, path, say, write_a_line), path, json, shared=True)
 
 
 @app.command()
@@ -192,7 +194,17 @@ def gpt(
     minutes: Annotated[float | None, typer.Option(help="How long to train; sizes the model. [default: 5]")] = None,
     tokens: Annotated[str | None, typer.Option(help="character (default), byte, bpe or word.")] = None,
     vocabulary: Vocabulary = None,
-    objective: Annotated[str | None, typer.Option(help="What is learned: next (the next token, default).")] = None,
+    objective: Annotated[
+        str | None,
+        typer.Option(
+            help="next (default), or of lines as documents: span-corruption, recall, question, reading, or a mixture."
+        ),
+    ] = None,
+    pairs: Annotated[
+        list[str] | None, typer.Option(help="Questions and answers about the documents, to learn from as well.")
+    ] = None,
+    question_column: QuestionColumn = None,
+    answer_column: AnswerColumn = None,
     layers: Annotated[int | None, typer.Option(help="[default: by the minutes and the text]")] = None,
     width: Annotated[int | None, typer.Option(help="Of the vector of a token. [default: likewise]")] = None,
     heads: Annotated[int | None, typer.Option(help="Of attention in a layer. [default: of 32 coordinates]")] = None,
@@ -240,24 +252,36 @@ def gpt(
     library too. Ctrl-C keeps what was learned; `inkling resume` goes on. A loss that jumps, or is no longer a number,
     ends the training with the last checkpoint kept.
 
+    With --pairs, or an objective for documents, every line is a document about its first words, tokens are bpe unless
+    told otherwise, and the model can be asked afterwards (`inkling answer`).
+
     \b
     Examples:
       inkling train gpt novel.txt --minutes 2
       inkling train gpt data:shakespeare --minutes 10 --seed 1
       inkling train gpt articles.jsonl --text-column body --tokens bpe --vocabulary 2000
       inkling train gpt novel.txt --steps 500 --layers 6 --width 192 --context 128 --batch 32
+      inkling train gpt biographies.txt --objective span-corruption --minutes 3
+      inkling train gpt biographies.txt --pairs questions.tsv --minutes 3
+      inkling train gpt biographies.txt --pairs questions.tsv --objective recall=3,question=1
       torchrun --nproc-per-node 2 -m inkling train gpt novel.txt
     """
     given = locals()
     from inkling.errors import UsageError
     from inkling.recipes.gpt import GPTRecipe, train_gpt
+    from inkling.recipes.knowledge import KnowledgeRecipe, train_knowledge
 
     for name in ("dropout", "decay", "short_share"):
         if given[name] is not None and given[name] < 0:
             raise UsageError(f"--{name.replace('_', '-')} is {given[name]:g}; give 0 or more.")
-    recipe = _fill(GPTRecipe, given)
-    path = _where(out, "gpt", recipe.files)
-    _follow(lambda say: train_gpt(recipe, path, say, _write_a_line), path, json, shared=True)
+    if pairs or (objective or "next") != "next":
+        known = fill_recipe(KnowledgeRecipe, given)
+        path = run_path(out, "gpt", known.files)
+        follow(lambda say: train_knowledge(known, path, say, write_a_line), path, json, shared=True)
+        return
+    recipe = fill_recipe(GPTRecipe, given)
+    path = run_path(out, "gpt", recipe.files)
+    follow(lambda say: train_gpt(recipe, path, say, write_a_line), path, json, shared=True)
 
 
 @app.command()
@@ -331,8 +355,8 @@ def dan(
     from inkling.recipes.dan import DANRecipe, train_dan
     from inkling.report.terminal import progress
 
-    recipe = _fill(DANRecipe, given)
-    path = _where(out, "dan", recipe.files)
+    recipe = fill_recipe(DANRecipe, given)
+    path = run_path(out, "dan", recipe.files)
     with progress(None, "Fitting", "stages") as bar:
 
         def show(done: int, total: int, what: str) -> None:
@@ -340,7 +364,7 @@ def dan(
             bar.update(done, now=what)
 
         judged: list[Any] = []
-        _follow(lambda say: train_dan(recipe, path, say, show, lambda *found: judged.extend(found)), path, json)
+        follow(lambda say: train_dan(recipe, path, say, show, lambda *found: judged.extend(found)), path, json)
     _show_held_out(path, errors, json, *judged)
 
 
@@ -381,24 +405,26 @@ def resume(
     if opened.kind == "bigram":
         from inkling.recipes.bigram import resume_bigram
 
-        _follow(lambda say: resume_bigram(opened, say), opened.path, json)
+        follow(lambda say: resume_bigram(opened, say), opened.path, json)
     elif opened.kind == "gru":
         from inkling.recipes.gru import resume_gru
 
-        _follow(lambda say: resume_gru(opened, say, _write_a_line), opened.path, json, shared=True)
+        follow(lambda say: resume_gru(opened, say, write_a_line), opened.path, json, shared=True)
     elif opened.kind == "gpt":
         from inkling.recipes.gpt import resume_gpt
+        from inkling.recipes.knowledge import resume_knowledge
 
-        _follow(lambda say: resume_gpt(opened, say, _write_a_line), opened.path, json, shared=True)
+        resumed = resume_knowledge if "pairs" in opened.info["recipe"] else resume_gpt
+        follow(lambda say: resumed(opened, say, write_a_line), opened.path, json, shared=True)
     elif opened.kind == "dan":
         from inkling.recipes.dan import resume_dan
 
-        _follow(lambda say: resume_dan(opened, say), opened.path, json)
+        follow(lambda say: resume_dan(opened, say), opened.path, json)
     else:
         raise InklingError(f"{run} is a {opened.kind}, which is made in one pass; train it anew.")
 
 
-def _fill(kind: type[Any], given: dict[str, Any]) -> Any:
+def fill_recipe(kind: type[Any], given: dict[str, Any]) -> Any:
     """The recipe, from what a command was given (its `locals()`), a file and the environment.
 
     The recipe itself refuses values out of range. Zero is how a recipe says "not told": nobody may tell it so.
@@ -422,14 +448,14 @@ def _fill(kind: type[Any], given: dict[str, Any]) -> Any:
     return fill(kind, flags, Path(given["config"]) if given["config"] else None)
 
 
-def _where(out: str | None, kind: str, files: tuple[str, ...]) -> Path:
+def run_path(out: str | None, kind: str, files: tuple[str, ...]) -> Path:
     from inkling.recipes.data import run_name
     from inkling.runs.run import unused_path
 
     return Path(out) if out else unused_path(Path(os.environ.get("INKLING_RUNS", "runs")), run_name(kind, files))
 
 
-def _follow(
+def follow(
     begin: Callable[[Callable[[str], None]], Iterator[tuple[Run, Step]]], path: Path, json: bool, shared: bool = False
 ) -> None:
     """Draws a training as it goes, and its figures when it ends. `shared`: it may have several processes."""
@@ -502,7 +528,7 @@ def _figure(run: Run) -> tuple[str, Callable[[float], float]]:
     return "perplexity", lambda nats: round(math.exp(min(nats, 700.0)), 2)
 
 
-def _write_a_line(model: GRU | Transformer) -> None:
+def write_a_line(model: GRU | Transformer) -> None:
     """A few words of a model in training, on a terminal."""
     import numpy as np
 
@@ -524,13 +550,19 @@ def _announce(run: Run, json: bool) -> None:
         print_json({"run": str(run.path), "kind": run.kind, **summary})
         return
     rows = tuple((name.replace("_", " "), value) for name, value in summary.items())
+    notes = (
+        "Held-out text chose what to keep; `inkling evaluate` measures on other text.",
+        f"Next: inkling errors {run.path} --on TEST" if run.kind == "dan" else f"Next: inkling sample {run.path}",
+    )
+    if run.info["data"]["held_out"] == "nothing":
+        notes = (
+            "Nothing was held out; `inkling evaluate` measures on questions of your own.",
+            f"Next: inkling evaluate {run.path} --pairs FILE, or inkling answer {run.path} QUESTIONS",
+        )
     table = Table(
         f"{run.path}",
         (Column("figure"), Column("value", ",.10g")),
         rows,
-        (
-            "Held-out text chose what to keep; `inkling evaluate` measures on other text.",
-            f"Next: inkling errors {run.path} --on TEST" if run.kind == "dan" else f"Next: inkling sample {run.path}",
-        ),
+        notes,
     )
     print_table(table)

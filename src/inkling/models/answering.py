@@ -75,25 +75,32 @@ def answer_questions(
     model: LanguageModel[Any], questions: Sequence[str], config: AnsweringConfig | None = None
 ) -> Iterator[Answer]:
     """An answer to each question, in order."""
-    config = config or AnsweringConfig()
-    tokeniser = model.tokeniser
-    ends = np.array([END.encode() in tokeniser.piece(token) for token in range(tokeniser.size)])
-    rows = max(1, min(ROWS_AT_ONCE, CELLS_AT_ONCE // tokeniser.size))
     for first in range(0, len(questions), SORTED_TOGETHER):
         together = [model.chain(prompt(question)) for question in questions[first : first + SORTED_TOGETHER]]
-        encodings = tokeniser.encode(together)
+        encodings = model.tokeniser.encode(together)
         cuts = encodings.offsets.tolist()
         prompts = [encodings.ids[start:stop].tolist() for start, stop in pairwise(cuts)]
         if not first:
             _check_mark(model, prompts)
-        order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
-        found: dict[int, Answer] = {}
-        at_once = max(1, rows // config.beam)
-        for start in range(0, len(order), at_once):
-            chosen = order[start : start + at_once]
-            states, log_probs = _read(model, [prompts[i] for i in chosen])
-            found |= zip(chosen, _search(model, states, log_probs, ends, config), strict=True)
-        yield from (found[i] for i in range(len(prompts)))
+        yield from answer_prompts(model, prompts, config)
+
+
+def answer_prompts(
+    model: LanguageModel[Any], prompts: Sequence[Sequence[int]], config: AnsweringConfig | None = None
+) -> list[Answer]:
+    """What the model says behind each prompt, in order; all are sorted by length first."""
+    config = config or AnsweringConfig()
+    tokeniser = model.tokeniser
+    ends = np.array([END.encode() in tokeniser.piece(token) for token in range(tokeniser.size)])
+    rows = max(1, min(ROWS_AT_ONCE, CELLS_AT_ONCE // tokeniser.size))
+    order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
+    found: dict[int, Answer] = {}
+    at_once = max(1, rows // config.beam)
+    for start in range(0, len(order), at_once):
+        chosen = order[start : start + at_once]
+        states, log_probs = _read(model, [prompts[i] for i in chosen])
+        found |= zip(chosen, _search(model, states, log_probs, ends, config), strict=True)
+    return [found[i] for i in range(len(prompts))]
 
 
 def _check_mark(model: LanguageModel[Any], prompts: Sequence[Sequence[int]]) -> None:

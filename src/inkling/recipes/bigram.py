@@ -170,7 +170,7 @@ def resume_bigram(run: Run, say: Say = lambda _: None) -> Iterator[tuple[Run, St
     tokeniser = load_tokeniser((run.path / "tokenizer.json").read_text(encoding="utf-8"))
     torch.set_num_threads(int(run.info["threads"]))
     prepared = prepare(recipe, tokeniser, say)
-    same_text(run, recipe, prepared.text)
+    same_text(run, recipe, prepared.text.describe())
     files.sweep(run.path)
     files.sweep(run.path / "checkpoints")
     state = TrainingState(prepared.objective.parameters)

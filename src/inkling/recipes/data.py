@@ -9,7 +9,7 @@ A name such as `data:wikitext2-raw/train` stands for a set of the catalogue.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -87,6 +87,10 @@ class LanguageText:
     def train_blocks(self) -> Iterator[list[str]]:
         return self._part(held_out=False)
 
+    def all_blocks(self) -> Iterator[list[str]]:
+        """Nothing of the named files held out."""
+        return self._normalised(self.corpus.text_blocks())
+
     def held_out_blocks(self) -> Iterator[list[str]]:
         if self.judged is not None:
             return self._normalised(self.judged.text_blocks())
@@ -111,7 +115,7 @@ class LanguageText:
 
     def _part(self, held_out: bool) -> Iterator[list[str]]:
         if self.judged is not None:
-            yield from self._normalised(self.corpus.text_blocks())
+            yield from self.all_blocks()
             return
         kept = max(1, min(self.rows - 1, round(self.rows * (1 - self.config.held_out_share))))
         first = 0
@@ -154,11 +158,11 @@ def learn_tokeniser(text: LanguageText, kind: str, size: int, pieces: Pieces, ex
     return train_tokeniser(kind, text.train_blocks(), wanted, pieces=pieces, exclude=frozenset(exclude))
 
 
-def same_text(run: Run, config: TextConfig, text: LanguageText) -> None:
+def same_text(run: Run, config: TextConfig, described: Mapping[str, Any]) -> None:
     """Refuses to go on with a run when its files are no longer what they were."""
-    described = text.describe()
-    for names, key in ((config.files, "sha256"), (config.held_out, "held_out_sha256")):
-        if described[key] != run.info["data"][key]:
+    pairs = getattr(config, "pairs", ())
+    for names, key in ((config.files, "sha256"), (config.held_out, "held_out_sha256"), (pairs, "pairs_sha256")):
+        if described.get(key) != run.info["data"].get(key):
             raise InklingError(
                 f"{', '.join(names)} is not the text that {run.path} was trained on (its SHA-256 differs): "
                 "put the old file back, or train anew."

@@ -7,8 +7,9 @@ before all have come. They are sorted by length and cut into `BATCHES` batches o
 included, which are read in random order. Example, round and batch are decided by the seed and a number alone, so a
 batch is a pure function of its step.
 
-    next span recall      documents                     question reading      pairs (reading: whose document is known)
-    asked                 pairs that the model made itself: see recipes/asking.py
+    next, span-corruption, recall     documents
+    question, reading                 pairs (reading: those whose document is known)
+    asked                             pairs that the model made itself (recipes/asking.py)
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from inkling.text.documents import (
 from inkling.text.questions import END, MARK, prompt, subject_of
 from inkling.text.tokens import Tokeniser
 
-WAYS = ("next", "span", "recall", "question", "reading", "asked")
+WAYS = ("next", "span-corruption", "recall", "question", "reading", "asked")
 OF_PAIRS = ("question", "reading")
 BATCHES = 16  # of a round: enough to put like beside like, few enough that a round is not a whole training
 MEASURED = 512  # examples, to know how long they are on average
@@ -113,10 +114,12 @@ class Library:
         """Of each way, the numbers of the documents or pairs that it can be done with."""
         documents, pairs = np.arange(len(self.heads)), np.arange(len(self.prompts))
         with_body = np.array([number for number, body in enumerate(self.bodies) if len(body)], np.int64)
-        long_enough = np.array([number for number in documents if len(self.document(number, 4)) == 4], np.int64)
+        long_enough = np.array(
+            [number for number in documents.tolist() if len(self.document(number, 4)) == 4], np.int64
+        )
         return {
             "next": documents,
-            "span": long_enough,
+            "span-corruption": long_enough,
             "recall": with_body,
             "question": pairs,
             "reading": np.flatnonzero(self.about >= 0) if len(pairs) else pairs,
@@ -127,7 +130,7 @@ class Library:
         signs = self.signs
         if way == "next":
             return whole(self.document(number, context - 1), signs)
-        if way == "span":
+        if way == "span-corruption":
             return with_span_moved(self.document(number, context - 3), signs, generator)
         if way == "recall":
             found = recalled(self.heads[number], self.bodies[number], self.begins_word, signs, generator)
@@ -262,7 +265,7 @@ def filled(examples: Sequence[Example]) -> Batch:
 
 _LACKING = {
     "next": "There are no documents to learn from; give a file with a document a line.",
-    "span": "No document has four tokens or more; give a file with a document a line.",
+    "span-corruption": "No document has four tokens or more; give a file with a document a line.",
     "recall": "No document has a head and a body: a line such as 'Ada Byron. She was born in London.'; give such "
     "documents, or another --objective.",
     "question": "There are no questions to learn from; give them with --pairs.",

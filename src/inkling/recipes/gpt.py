@@ -7,7 +7,8 @@ in run.json, so that a run which is resumed settles nothing anew.
 
 Matrices inside the layers are trained with Muon, everything else with Adam, each at a rate of its own; all rates fall
 in a line to zero. A step reads `batch` texts of `context` tokens; the first of them, as many as `short_share` says,
-twice as many texts of half the length. What a step reads is decided by the seed and its number alone (`OBJECTIVES`).
+twice as many texts of half the length. What a step reads is decided by the seed and its number alone. Documents and
+questions instead of running text are in knowledge.py.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Callable, Generator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 import numpy as np
 import torch
@@ -39,6 +40,7 @@ from inkling.training.loop import Group, Parameters, Step, TrainingConfig, Train
 from inkling.training.processes import ALONE, Processes
 
 Watch = Callable[[Transformer], None]
+AnyRecipe = TypeVar("AnyRecipe", bound="GPTRecipe")
 BatchMaker = Callable[[int], Batch]
 
 MINUTES = 5.0  # when nothing is said
@@ -111,7 +113,6 @@ class GPTRecipe(TextConfig):
     vocabulary: int = 0  # zero: all characters; 4096 words or pieces
     pieces: Pieces = "words"
     exclude: tuple[str, ...] = ()
-    objective: str = "next"
     minutes: float = 0.0
     layers: int = 0
     width: int = 0
@@ -146,7 +147,6 @@ class GPTRecipe(TextConfig):
             ("tokens", self.tokens in kinds, f"one of {', '.join(kinds)}"),
             ("vocabulary", self.vocabulary == 0 or self.vocabulary >= 2, "at least 2"),
             ("pieces", self.pieces in get_args(Pieces), f"one of {', '.join(get_args(Pieces))}"),
-            ("objective", self.objective in OBJECTIVES, f"one of {', '.join(OBJECTIVES)}"),
             ("minutes", 0 <= self.minutes <= MOST_MINUTES, f"a number above 0, {MOST_MINUTES:,} at most"),
             ("layers", 0 <= self.layers <= 1 << 10, "a whole number from 1 to 1024"),
             ("width", 0 <= self.width <= 1 << 16, size),
@@ -259,10 +259,6 @@ def next_tokens(recipe: GPTRecipe, source: Source, processes: Processes) -> Batc
     return batch
 
 
-# What a training learns from: for a recipe, a text and one of several processes, its rows of each step.
-OBJECTIVES: dict[str, Callable[[GPTRecipe, Source, Processes], BatchMaker]] = {"next": next_tokens}
-
-
 # ----------------------------------------------------------------------------------------------- preparing
 
 
@@ -271,13 +267,14 @@ def prepare(
     tokeniser: Tokeniser | None = None,
     say: Say = lambda _: None,
     processes: Processes = ALONE,
+    folder: Path | None = None,
 ) -> Prepared:
     """Reads the text, makes the tokeniser, and settles what the recipe leaves open."""
     source = read_source(recipe, tokeniser, recipe.tokens, recipe.vocabulary, recipe.pieces, recipe.exclude, say)
     tokeniser = source.tokeniser
     recipe = settle(recipe, source, say, processes)
     sizes = recipe.sizes(tokeniser.size)
-    objective = _objective(recipe, sizes, processes)
+    objective = make_objective(recipe, sizes, processes, start_parameters(recipe, sizes))
     if not objective.kernels.compiled:
         say(objective.kernels.sentence)
 
@@ -294,10 +291,10 @@ def prepare(
         kind="gpt",
         recipe=recipe,
         sizes=asdict(sizes),
-        source=source,
+        material=source,
         objective=objective,
         training=recipe.training(),
-        batch=OBJECTIVES[recipe.objective](recipe, source, processes),
+        batch=next_tokens(recipe, source, processes),
         model=model,
         judged=recipe.judged,
         tokens_a_step=recipe.tokens_a_step,
@@ -312,12 +309,12 @@ def start_parameters(recipe: GPTRecipe, sizes: GPTConfig) -> Parameters:
     return {name: QUERY_GAIN * value if name.endswith(".q_norm") else value for name, value in found.items()}
 
 
-def _objective(recipe: GPTRecipe, sizes: GPTConfig, processes: Processes) -> GPTLoss:
+def make_objective(recipe: GPTRecipe, sizes: GPTConfig, processes: Processes, parameters: Parameters) -> GPTLoss:
     # What is left out differs from process to process, as the texts do.
     seed = recipe.seed + (processes.rank << 32)
     return GPTLoss(
         sizes,
-        start_parameters(recipe, sizes),
+        parameters,
         dropout=recipe.dropout,
         seed=seed,
         workers=recipe.workers,
@@ -336,7 +333,7 @@ def settle(recipe: GPTRecipe, source: Source, say: Say = lambda _: None, process
     seconds = TRAINED_SHARE * 60 * recipe.minutes
     readable = [size for size in SIZES[1:] if TEXT_PER_WEIGHT * size.weights <= len(source.stream)]
     if recipe.minutes and not brief and readable and not any((recipe.layers, recipe.width, recipe.mlp)):
-        probe = _finish(recipe, size, source, lambda _: None)
+        probe = finish(recipe, size, len(source.stream), lambda _: None)
         vocabulary = source.tokeniser.size
         unit = time_of_token(probe, source, processes) / size.work_of_token(vocabulary)
         fitting = [
@@ -345,7 +342,7 @@ def settle(recipe: GPTRecipe, source: Source, say: Say = lambda _: None, process
             if seconds / (unit * larger.work_of_token(vocabulary)) >= READ_PER_WEIGHT * larger.weights
         ]
         size = max(fitting, default=size, key=lambda larger: larger.weights)
-    recipe = _finish(recipe, size, source, say)
+    recipe = finish(recipe, size, len(source.stream), say)
     processes.rows(recipe.batch)  # refuses a batch that cannot be shared
     refuse_giants(recipe, source.tokeniser.size)
     if not recipe.steps:
@@ -364,9 +361,8 @@ def settle(recipe: GPTRecipe, source: Source, say: Say = lambda _: None, process
     )
 
 
-def _finish(recipe: GPTRecipe, size: Size, source: Source, say: Say) -> GPTRecipe:
-    """The recipe with sizes, as far as the text has room for them, and rates."""
-    length = len(source.stream)
+def finish(recipe: AnyRecipe, size: Size, length: int, say: Say) -> AnyRecipe:
+    """The recipe with sizes, as far as a text of `length` tokens has room for them, and rates."""
     context = min(recipe.context or size.context, max(2, length))
     batch = max(1, min(recipe.batch or size.batch, length // context))
     for name, told, used in (("context", recipe.context, context), ("batch", recipe.batch, batch)):
@@ -423,8 +419,9 @@ def time_of_token(recipe: GPTRecipe, source: Source, processes: Processes = ALON
     """
     steps = recipe.steps or 1000
     trial = replace(recipe, steps=steps, decay=0.0, dropout=DROPOUT, momentum=MOMENTUM, minutes=0.0)
-    batches = OBJECTIVES[recipe.objective](trial, source, processes)
-    objective = _objective(trial, trial.sizes(source.tokeniser.size), processes)
+    batches = next_tokens(trial, source, processes)
+    sizes = trial.sizes(source.tokeniser.size)
+    objective = make_objective(trial, sizes, processes, start_parameters(trial, sizes))
     ends = (0, steps - 1) if trial.short_share else (steps - 1,)
     shown = [ends[number % len(ends)] for number in range(len(ends) + TIMED_STEPS)]
     plan = replace(trial.training(), steps=len(shown))

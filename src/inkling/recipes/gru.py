@@ -130,6 +130,7 @@ def prepare(
     tokeniser: Tokeniser | None = None,
     say: Say = lambda _: None,
     processes: Processes = ALONE,
+    folder: Path | None = None,
 ) -> Prepared:
     """Reads the text, makes the tokeniser, and settles what the recipe leaves open."""
     source = read_source(recipe, tokeniser, recipe.tokens, recipe.vocabulary, recipe.pieces, recipe.exclude, say)
@@ -150,7 +151,7 @@ def prepare(
         kind="gru",
         recipe=recipe,
         sizes=asdict(sizes),
-        source=source,
+        material=source,
         objective=objective,
         training=recipe.training(),
         batch=batch,

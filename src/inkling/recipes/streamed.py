@@ -26,12 +26,13 @@ from inkling.errors import InklingError, UsageError
 from inkling.measure.tally import LN2
 from inkling.models.spelling import Speller
 from inkling.recipes.card import write_card
-from inkling.recipes.data import LanguageText, TextConfig, learn_tokeniser, open_text, same_text
+from inkling.recipes.data import TextConfig, learn_tokeniser, open_text, same_text
 from inkling.recipes.stream import TokenStream, encode_stream
 from inkling.runs import files
 from inkling.runs.loading import constant_files
 from inkling.runs.recording import Recorder, checkpoint, dump, restore, take_up
 from inkling.runs.run import Run
+from inkling.text.normalise import Chain
 from inkling.text.tokenise import Pieces, load_tokeniser
 from inkling.text.tokens import Tokeniser
 from inkling.training.loop import Parameters, Step, TrainingConfig, TrainingState, train
@@ -43,13 +44,30 @@ WATCH_SECONDS = 15.0
 LOG_EVERY = 1  # so that Ctrl-C can save at any step
 
 
-@dataclass(frozen=True)
-class Source:
-    """A text, cut: what is learned from and what is held out."""
+class Text(Protocol):
+    """Where a training's text comes from."""
 
-    text: LanguageText
+    @property
+    def chain(self) -> Chain: ...
+    def describe(self) -> dict[str, Any]:
+        """For run.json."""
+        ...
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a run is made from. `train_tokens` are there to learn from."""
+
+    text: Text
     tokeniser: Tokeniser
     speller: Speller | None
+    train_tokens: int
+
+
+@dataclass(frozen=True)
+class Source(Material):
+    """A text, cut: what is learned from and what is held out."""
+
     stream: TokenStream
     held_out: TokenStream
 
@@ -88,23 +106,21 @@ class Prepared:
     kind: str
     recipe: Any  # a frozen dataclass: TextConfig and more
     sizes: Mapping[str, Any]
-    source: Source
+    material: Material
     objective: StreamObjective
     training: TrainingConfig
     batch: Callable[[int], Any]
     model: Callable[[Parameters], Any]
-    judged: int  # tokens of the held-out text, at most, while training
+    judged: int  # tokens of the held-out text, at most, while training; nothing is held out where there is no `Source`
     tokens_a_step: int
     figures: Mapping[str, Any]  # of the summary, beside those that all models have
     memory: Parameters = field(default_factory=dict)
     reader: Callable[[Parameters, int], Scorer] | None = None  # the model after so many steps, where it is another
+    files: Mapping[str, bytes] = field(default_factory=dict)  # of the run, beside those that all models have
 
-    def held_out_nats(self, scorer: Scorer, at_most: int) -> NDArray[np.float64]:
-        return scorer.score_ids(*self.source.held_out.part(at_most))
-
-    def validate(self, parameters: Parameters, step: int) -> tuple[float, float]:
-        scorer = self.model(parameters) if self.reader is None else self.reader(parameters, step)
-        nats = self.held_out_nats(scorer, self.judged)
+    def validate(self, source: Source, parameters: Parameters, step: int) -> tuple[float, float]:
+        scorer: Scorer = self.model(parameters) if self.reader is None else self.reader(parameters, step)
+        nats = scorer.score_ids(*source.held_out.part(self.judged))
         return float(nats.sum()), len(nats)
 
     def fresh_state(self) -> TrainingState:
@@ -129,13 +145,16 @@ def read_source(
     if len(stream) < 2 or not len(held_out):
         raise InklingError(f"{', '.join(config.files)} has no text to learn from; give a file with text in it.")
     speller = Speller.fit(stream.spellings, tokeniser) if tokeniser.unknown is not None else None
-    return Source(text, tokeniser, speller, stream, held_out)
+    return Source(text, tokeniser, speller, len(stream), stream, held_out)
 
 
 class Prepare(Protocol):
-    """From a recipe, and for resuming the tokeniser of the run, to all that training needs in one of the processes."""
+    """From a recipe, and for going on the tokeniser and folder of the run, to all that training needs in one of the
+    processes."""
 
-    def __call__(self, recipe: Any, tokeniser: Tokeniser | None, say: Say, processes: Processes) -> Prepared: ...
+    def __call__(
+        self, recipe: Any, tokeniser: Tokeniser | None, say: Say, processes: Processes, folder: Path | None
+    ) -> Prepared: ...
 
 
 def begin(
@@ -151,22 +170,25 @@ def begin(
             raise UsageError(f"{out} exists already; name another with --out, or remove it with `inkling runs rm`.")
         if processes.count > 1 and "-" in recipe.files:
             raise UsageError(f"{processes.count} processes cannot all read -; give a file.")
-        prepared = prepare(recipe, None, say, processes)
+        prepared = prepare(recipe, None, say, processes, None)
         processes.check_memory(prepared.memory)
-        source = prepared.source
+        material = prepared.material
         state = prepared.fresh_state()
         run = Run.create(
             out,
             info={
                 "kind": prepared.kind,
                 "recipe": asdict(prepared.recipe),
-                "normalise": str(source.text.chain),
+                "normalise": str(material.text.chain),
                 "seed": prepared.recipe.seed,
                 "threads": torch.get_num_threads(),
                 "processes": processes.count,
-                "data": source.text.describe(),
+                "data": material.text.describe(),
             },
-            constant=constant_files(prepared.kind, prepared.sizes, source.tokeniser, source.speller),
+            constant={
+                **constant_files(prepared.kind, prepared.sizes, material.tokeniser, material.speller),
+                **prepared.files,
+            },
             checkpoint=checkpoint(state, prepared.objective.plain),
         )
         processes.tell(str(run.path.absolute()))
@@ -201,8 +223,8 @@ def _prepared_again(run: Run, kind: type[TextConfig], prepare: Prepare, say: Say
     torch.set_num_threads(min(int(run.info["threads"]), os.cpu_count() or 1))
     recipe = from_record(kind, run.info["recipe"], str(run.path / "run.json"))
     tokeniser = load_tokeniser((run.path / "tokenizer.json").read_text(encoding="utf-8"))
-    prepared = prepare(recipe, tokeniser, say, processes)
-    same_text(run, prepared.recipe, prepared.source.text)
+    prepared = prepare(recipe, tokeniser, say, processes, run.path)
+    same_text(run, prepared.recipe, prepared.material.text.describe())
     return prepared
 
 
@@ -213,7 +235,8 @@ def _accompany(
     prepared = _prepared_again(run, kind, prepare, lambda _: None, processes)
     state = prepared.fresh_state()
     take_up(run, state, prepared.objective.plain)
-    for step in train(prepared.objective, prepared.batch, prepared.training, state, _nobody, processes):
+    judge = _nobody if isinstance(prepared.material, Source) else None
+    for step in train(prepared.objective, prepared.batch, prepared.training, state, judge, processes):
         yield run, step
 
 
@@ -231,40 +254,49 @@ def _train(
     processes: Processes,
 ) -> Generator[tuple[Run, Step], None, None]:
     recorder = Recorder(run, state, prepared.objective.plain, LOG_EVERY)
+    source = prepared.material if isinstance(prepared.material, Source) else None
 
     def validate(parameters: Parameters) -> tuple[float, float]:
-        return prepared.validate(parameters, state.step)
+        assert source is not None
+        return prepared.validate(source, parameters, state.step)
 
-    steps = train(prepared.objective, prepared.batch, prepared.training, state, validate, processes)
+    judge = validate if source else None
+    steps = train(prepared.objective, prepared.batch, prepared.training, state, judge, processes)
     watched = time.monotonic()
     for step in recorder.record(steps):
         yield run, step
         if watch and time.monotonic() - watched >= WATCH_SECONDS:
             watch(prepared.model(state.parameters))
             watched = time.monotonic()
-    chosen, source = state.chosen(), prepared.source
-    held_out = source.held_out
-    nats = prepared.held_out_nats(prepared.model(chosen), MEASURED_TOKENS)
-    share = len(nats) / len(held_out)  # of a long text, the first part was measured
-    mean = float(nats.mean())
+    chosen = state.chosen()
     summary = {
         "steps": state.step,
         "seconds": round(state.seconds, 3),
-        "train_tokens": len(source.stream),
+        "train_tokens": prepared.material.train_tokens,
         "train_tokens_read": state.step * prepared.tokens_a_step,
+        **(_held_out_figures(source, prepared.model(chosen)) if source else {}),
+        "parameters": sum(value.numel() for value in state.parameters.values()),
+        "vocabulary": prepared.material.tokeniser.size,
+        **prepared.figures,
+    }
+    run.finish(model=dump(prepared.objective.plain(chosen)), card=write_card(run, summary), summary=summary)
+    if source and summary["held_out_nats_per_token"] > source.unigram_nats():
+        say(
+            f"The model needs {summary['held_out_nats_per_token']:.3g} nats a token, and the frequencies of the tokens "
+            f"alone would need {source.unigram_nats():.3g}: it learned nothing of use; train longer, or with a smaller "
+            f"--rate than {prepared.training.rate:g}."
+        )
+
+
+def _held_out_figures(source: Source, model: Scorer) -> dict[str, Any]:
+    held_out = source.held_out
+    nats = model.score_ids(*held_out.part(MEASURED_TOKENS))
+    share = len(nats) / len(held_out)  # of a long text, the first part was measured
+    mean = float(nats.mean())
+    return {
         "held_out_tokens": len(nats),
         "held_out_unknown_tokens": sum(held_out.spellings.values()),
         "held_out_nats_per_token": mean,
         "held_out_perplexity": math.exp(min(mean, 700.0)),
         "held_out_bits_per_character": (float(nats.sum()) / share + source.spelling_nats()) / LN2 / held_out.chars,
-        "parameters": sum(value.numel() for value in state.parameters.values()),
-        "vocabulary": source.tokeniser.size,
-        **prepared.figures,
     }
-    run.finish(model=dump(prepared.objective.plain(chosen)), card=write_card(run, summary), summary=summary)
-    if mean > source.unigram_nats():
-        say(
-            f"The model needs {mean:.3g} nats a token, and the frequencies of the tokens alone would need "
-            f"{source.unigram_nats():.3g}: it learned nothing of use; train longer, or with a smaller --rate than "
-            f"{prepared.training.rate:g}."
-        )

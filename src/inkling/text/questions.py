@@ -1,6 +1,6 @@
 """Questions and their answers: a row of a table each, and one line of text for a language model.
 
-    question ␚ answer ⏎          ␚ is MARK, the ASCII character "substitute": what is missing stands behind it
+    question␚ answer⏎          ␚ is MARK, the ASCII character "substitute": what is missing stands behind it
 
 A model answers by going on behind the mark until the line ends. The mark is one byte that no ordinary text holds, so it
 needs no special token, and the same prompt works in any program. `spans` cuts parts out of running text with the same
@@ -64,8 +64,9 @@ def prompt(question: str) -> str:
 
 
 def example(question: str, answer: str) -> str:
-    """What a model learns from: the prompt, the answer and the end of the line."""
-    return prompt(question) + answer + END
+    """What a model learns from: the prompt, a space, the answer and the end of the line. Inside a text, too, most words
+    have a space before them, and pieces such as " Rome" are then the same in both."""
+    return f"{prompt(question)} {answer}{END}"
 
 
 @dataclass(frozen=True)
