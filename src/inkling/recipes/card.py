@@ -6,33 +6,31 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from inkling.configuration import from_record
+from inkling.models.gpt import GPTConfig
+from inkling.models.gpt_layout import OWN, not_exportable
 from inkling.runs.run import Run
 
-KINDS = {"dan": "classifier (a deep averaging network)"}
+KINDS = {"dan": "classifier (a deep averaging network)", "gpt": "small transformer (a decoder-only language model)"}
 MOST_LABELS = 50
 
 
 def write_card(run: Run, summary: Mapping[str, Any]) -> str:
-    data = run.info["data"]
     figures = "\n".join(f"| {name.replace('_', ' ')} | {_shown(value)} |" for name, value in summary.items())
-    notes = "".join(f"- {note}\n" for note in data["notes"])
+    imported = run.info.get("imported")
+    came = "imported" if imported else "trained"
+    about = f"\n{_about_held_out(run)}\n" if any(name.startswith("held_out") for name in summary) else ""
     return f"""# {run.path.name}
 
-A {KINDS.get(run.kind, f"{run.kind} model")} trained by Inkling {run.info["versions"]["inkling-lab"]}.
+A {KINDS.get(run.kind, f"{run.kind} model")} {came} by Inkling {run.info["versions"]["inkling-lab"]}.
 
 | figure | value |
 |---|---|
 {figures}
-
-{_about_held_out(run)}
-
+{about}
 ## Trained on
 
-{", ".join(f"`{name}`" for name in data["files"])}: {data["rows"]:,} rows, {data["bytes"]:,} bytes,
-SHA-256 `{data["sha256"]}`.
-Held out: {data["held_out"] if isinstance(data["held_out"], str) else ", ".join(data["held_out"])}.
-Normalisation: {run.info["normalise"]}.
-{_labels(data)}{notes}
+{_trained_on(run)}
 ## Use
 
 ```python
@@ -40,11 +38,45 @@ import inkling
 model = inkling.load("{run.path.name}")
 model.{"predict" if run.kind == "dan" else "score"}(["Some text."])
 ```
-
+{_elsewhere(run) if run.kind == "gpt" else ""}
 ## Recipe
 
 ```json
 {json.dumps(run.info["recipe"], indent=1, ensure_ascii=False)}
+```
+"""
+
+
+def _trained_on(run: Run) -> str:
+    data, imported = run.info["data"], run.info.get("imported")
+    came = f"Imported from `{imported['from']}`, weights with the SHA-256 `{imported['sha256']}`.\n" if imported else ""
+    if not data["files"]:
+        return f"{came}What it was trained on is not known.\n"
+    held_out = data["held_out"] if isinstance(data["held_out"], str) else ", ".join(data["held_out"])
+    if data.get("held_out_sha256"):
+        held_out += f", SHA-256 `{data['held_out_sha256']}`"
+    notes = "".join(f"- {note}\n" for note in data["notes"])
+    return f"""{came}{", ".join(f"`{name}`" for name in data["files"])}: {data["rows"]:,} rows, {data["bytes"]:,} bytes,
+SHA-256 `{data["sha256"]}`.
+Held out: {held_out}.
+Normalisation: {run.info["normalise"]}.
+{_labels(data)}{notes}"""
+
+
+def _elsewhere(run: Run) -> str:
+    """How a transformer opens in other programs, or why it does not."""
+    record = json.loads((run.path / "config.json").read_text(encoding="utf-8"))
+    if record["model_type"] == OWN:
+        return f"\n{not_exportable(from_record(GPTConfig, record['sizes'], 'config.json'))}\n"
+    return f"""
+This directory is in the layout of the transformers library, and opens there as it is. A text begins behind a line end:
+
+```python
+from transformers import AutoModelForCausalLM, AutoTokenizer
+model = AutoModelForCausalLM.from_pretrained("{run.path.name}")  # a {record["model_type"]}, float32
+tokenizer = AutoTokenizer.from_pretrained("{run.path.name}")
+ids = tokenizer("\\nSome text", return_tensors="pt").input_ids
+print(tokenizer.decode(model.generate(ids, max_new_tokens=20, do_sample=False, pad_token_id=0)[0]))
 ```
 """
 

@@ -177,6 +177,8 @@ def _training(name: str, run: Run) -> Training:
     known = {field.name for field in fields(TextConfig)}
     record = {key: value for key, value in run.info["recipe"].items() if key in known}
     config = from_record(TextConfig, record, str(run.path / "run.json"))
+    if not config.files:
+        raise InklingError("the model was imported without it")
     if "-" in config.files:
         raise InklingError("it came through standard input")
     corpus = open_corpus(config.files, config, keep_line_ends=True, keep_empty=True)

@@ -64,9 +64,7 @@ def load_language_model(path: Path | str | Run) -> LanguageModelRun:
     weights = run.weights()  # checks the manifest, so that what follows reads what was written
     tokeniser = load_tokeniser((run.path / "tokenizer.json").read_text(encoding="utf-8"))
     chain = Chain.parse(str(run.info["normalise"]))
-    speller = None
-    if (run.path / "speller.safetensors").exists():
-        speller = Speller.from_tensors(_arrays((run.path / "speller.safetensors").read_bytes()))
+    speller = read_speller(run.path)
     config = json.loads((run.path / "config.json").read_text(encoding="utf-8"))
     if run.kind == "gpt":
         return Transformer(*from_layout(config, read(weights.read_bytes())), tokeniser, chain, speller)
@@ -80,6 +78,12 @@ def load_language_model(path: Path | str | Run) -> LanguageModelRun:
         arrays = _arrays(weights.read_bytes())
         return NGram.from_tensors(from_record(NGramConfig, record, where), arrays, tokeniser, chain, speller)
     raise InklingError(f"{run.path} holds a '{run.kind}', which this version of Inkling cannot open; use a newer one.")
+
+
+def read_speller(folder: Path) -> Speller | None:
+    """What charges for unknown pieces, where there is such a file."""
+    path = folder / "speller.safetensors"
+    return Speller.from_tensors(_arrays(path.read_bytes())) if path.exists() else None
 
 
 def constant_files(
