@@ -72,7 +72,11 @@ def test_ctrl_c_keeps_what_was_learned_and_resume_goes_on(
         (("--dropout", "-0.1"), "--dropout is -0.1; give 0 or more."),
         (("--decay", "-1"), "--decay is -1; give 0 or more."),
         (("--tokens", "letter"), "--tokens is letter; give one of character, byte, bpe, word."),
-        (("--objective", "fame"), "--objective is fame; give one of next."),
+        (
+            ("--objective", "fame"),
+            "--objective has the part 'fame'; give one of next, span-corruption, recall, question, reading, asked, "
+            "such as recall=3.",
+        ),
         (("--width", "30"), "dimension of a GPT is 30, which 2 heads cannot share in pairs of coordinates; give a "
                             "multiple of 4."),
         (("--key-value-heads", "3"), "key_value_heads of a GPT is 3, which 2 heads cannot share evenly; give a divisor "

@@ -13,7 +13,9 @@ import torch
 from inkling.errors import InklingError, UsageError
 from inkling.models.gru import GRU
 from inkling.recipes import gru as recipes
+from inkling.recipes.data import LanguageText
 from inkling.recipes.gru import GRURecipe, dropout_for, prepare, resume_gru, train_gru
+from inkling.recipes.streamed import Prepared, Source
 from inkling.runs.loading import load
 from inkling.runs.recording import read
 from inkling.runs.run import Run
@@ -32,12 +34,23 @@ def small(text_file: Path, **changes: object) -> GRURecipe:
     return replace(recipe, **changes)  # type: ignore[arg-type]
 
 
+def source_of(prepared: Prepared) -> Source:
+    assert isinstance(prepared.material, Source)
+    return prepared.material
+
+
+def held_out_text(prepared: Prepared) -> str:
+    text = prepared.material.text
+    assert isinstance(text, LanguageText)
+    return "".join(line for block in text.held_out_blocks() for line in block)
+
+
 def test_it_learns_and_loads_as_it_was_measured(text_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     steps = [step for _, step in train_gru(small(text_file), out)]
     assert [step.step for step in steps] == list(range(1, 61))
     first, last = steps[0], steps[-1]
-    counts = prepare(small(text_file)).source.stream.counts
+    counts = source_of(prepare(small(text_file))).stream.counts
     frequencies = counts[counts > 0] / counts.sum()
     entropy = -float(frequencies @ np.log(frequencies))
     assert first.nats / first.tokens == pytest.approx(entropy, abs=0.5)  # it starts from the frequencies
@@ -46,8 +59,7 @@ def test_it_learns_and_loads_as_it_was_measured(text_file: Path, tmp_path: Path)
     assert run.finished
     model = load(run)
     assert isinstance(model, GRU)
-    text = prepare(small(text_file)).source.text
-    held_out = "".join(line for block in text.held_out_blocks() for line in block)
+    held_out = held_out_text(prepare(small(text_file)))
     (scores,) = model.score([held_out])
     assert len(scores.nats) == run.info["summary"]["held_out_tokens"]
     assert scores.nats.mean() == pytest.approx(run.info["summary"]["held_out_nats_per_token"], abs=1e-6)
@@ -85,8 +97,8 @@ def test_the_budget_sizes_the_model(text_file: Path, monkeypatch: pytest.MonkeyP
         return recipes.work_of_token(recipe.hidden, recipe.layers, 66) / 20e9
 
     monkeypatch.setattr(recipes, "time_of_token", time_of_token)
-    stream = prepare(small(text_file)).source.stream
-    tokeniser = prepare(small(text_file)).source.tokeniser
+    stream = source_of(prepare(small(text_file))).stream
+    tokeniser = source_of(prepare(small(text_file))).tokeniser
     long_text = replace(stream, ids=np.zeros(10**7, np.uint8))
     settled = [
         recipes.settle(GRURecipe(files=("x",), minutes=minutes), long_text, tokeniser) for minutes in (0.2, 2, 20)
@@ -122,9 +134,10 @@ def test_rows_of_a_table_are_texts_of_their_own(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("text,label\n" + "".join(f"row number {i} says hello,x\n" for i in range(200)), encoding="utf-8")
     prepared = prepare(GRURecipe(files=(str(path),), text_column="text", steps=1, hidden=8, batch=2, chunk=8))
-    assert prepared.source.stream.starts is not None
-    assert int(prepared.source.stream.starts.sum()) == 180
-    assert len(prepared.source.held_out.offsets) == 21
+    source = source_of(prepared)
+    assert source.stream.starts is not None
+    assert int(source.stream.starts.sum()) == 180
+    assert len(source.held_out.offsets) == 21
 
 
 @pytest.mark.parametrize(
@@ -157,8 +170,7 @@ def test_bits_per_character_charge_unknown_words_letter_by_letter(text_file: Pat
     for _ in train_gru(small(text_file, steps=6, tokens="word", vocabulary=5), tmp_path / "run"):
         pass
     summary = Run.open(tmp_path / "run").info["summary"]
-    text = prepare(small(text_file)).source.text
-    held_out = "".join(line for block in text.held_out_blocks() for line in block)
+    held_out = held_out_text(prepare(small(text_file)))
     (scores,) = load(tmp_path / "run").score([held_out])
     bits = (scores.nats.sum() + scores.spelling_nats.sum()) / math.log(2) / len(held_out)
     assert summary["held_out_unknown_tokens"] == int(scores.unknown.sum()) > 0.5 * len(scores.ids)
