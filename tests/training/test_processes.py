@@ -122,7 +122,19 @@ def one_of_two(rank: int, folder: str) -> None:
             next(train(Flat(1.0), int, TrainingConfig(), carrying, None, processes))
         except UsageError as error:
             found["memory"] = str(error)
+        found["told"] = [processes.tell("runs/größe" if processes.leads else "not asked"), processes.tell("")]
+        if processes.leads:  # the other one has nothing more to do, and ends
+            try:
+                processes.add_up({"x": _with_gradient()}, 1.0, 1.0)
+            except InklingError as error:
+                found["lost"] = str(error)
     Path(folder, f"{rank}.json").write_text(json.dumps(found), encoding="utf-8")
+
+
+def _with_gradient() -> Tensor:
+    value = torch.zeros(3)
+    value.grad = torch.ones(3)
+    return value
 
 
 @dataclass(frozen=True)
@@ -223,6 +235,19 @@ def test_a_memory_that_cannot_be_shared_is_refused(two: Two) -> None:
     assert all("train it in one process" in figures["memory"] for figures in two.figures)
 
 
+@pytest.mark.slow
+def test_all_are_told_what_the_first_says(two: Two) -> None:
+    assert [figures["told"] for figures in two.figures] == [["runs/größe", ""]] * 2
+
+
+@pytest.mark.slow
+def test_one_whose_companion_has_ended_says_so_and_waits_no_longer(two: Two) -> None:
+    assert two.figures[0]["lost"] == (
+        "Process 0 of 2 has lost the others, because one of them ended; the last checkpoint is kept: see what that one "
+        "said, and go on with `inkling resume`."
+    )
+
+
 # ----------------------------------------------------------------------------------------------- without others
 
 
@@ -268,6 +293,7 @@ def test_one_process_meets_nobody() -> None:
     assert ALONE.add_up({"x": value}, 3.0, 4.0) == (3.0, 4.0)
     assert value.grad.tolist() == [1.0, 1.0]
     assert ALONE.from_first(1.0, 2.0) == (1.0, 2.0)
+    assert ALONE.tell("said") == "said"
 
 
 def test_several_processes_must_have_met() -> None:

@@ -44,6 +44,7 @@ app = typer.Typer(
       inkling train bigram novel.txt            train a model on your text
       inkling evaluate runs/bigram-novel --on other.txt
       inkling sample runs/bigram-novel
+      inkling train gpt novel.txt --minutes 5   a small transformer, as large as the time allows
       inkling train dan reviews.csv             train a classifier on texts with labels
       inkling errors runs/dan-reviews --on test.csv
       inkling attention heads                   attention, exactly and simulated
