@@ -63,7 +63,10 @@ def test_what_is_no_mixture_is_said(text: str, said: str) -> None:
 
 
 def test_a_batch_is_decided_by_its_step_and_the_seed(library: Library) -> None:
-    first, again = rounds(library, "recall=2,question,span-corruption"), rounds(library, "recall=2,question,span-corruption")
+    first, again = (
+        rounds(library, "recall=2,question,span-corruption"),
+        rounds(library, "recall=2,question,span-corruption"),
+    )
     later = [again.batch(step) for step in (BATCHES + 3, 3)]  # in another order, and each round made anew
     np.testing.assert_array_equal(first.batch(3).inputs, later[1].inputs)
     np.testing.assert_array_equal(first.batch(BATCHES + 3).targets, later[0].targets)
@@ -102,13 +105,22 @@ def test_batches_of_a_round_have_about_as_many_tokens_as_wanted(library: Library
 def test_reading_gives_the_document_of_the_person_who_is_asked_about(library: Library, tokeniser: Tokeniser) -> None:
     assert (library.about >= 0).all()
     generator = np.random.default_rng(0)
-    texts = [tokeniser.decode(library.example("reading", 0, generator, 128).ids[1:]) for _ in range(40)]
-    question = tokeniser.decode(library.prompts[0])
-    right = tokeniser.decode(library.answers[0]).strip()
+    texts = [tokeniser.decode(library.example("reading", 0, generator, 128).ids[1:].tolist()) for _ in range(40)]
+    question = tokeniser.decode(library.prompts[0].tolist())
+    right = tokeniser.decode(library.answers[0].tolist()).strip()
     answers = [text.partition(question)[2].strip() for text in texts]
     assert all(question in text for text in texts)
     assert all(answer in text.partition(question)[0] for text, answer in zip(texts, answers, strict=True))
     assert 5 <= sum(answer == right for answer in answers) <= 30  # sometimes another answer stands in its place
+
+
+def test_names_are_words_with_a_capital_letter(
+    world: tuple[list[str], list[tuple[str, str]]], library: Library
+) -> None:
+    tokens = train_tokeniser("character", [["Ada B. Cay. Born in Ulm, 1801; she met Élan and Ulm.\n", MARK]])
+    made = Library.of(["Ada B. Cay. Born in Ulm, 1801; she met Élan and Ulm."], [("Q?", "Ulm")], tokens)
+    assert [tokens.decode(name.tolist()) for name in made.names] == [" Born", " Ulm", " Élan"]
+    assert len(library.names) > 20
 
 
 def test_no_example_is_longer_than_the_context(library: Library) -> None:
@@ -122,8 +134,8 @@ def test_no_example_is_longer_than_the_context(library: Library) -> None:
 
 def test_what_was_asked_is_read_as_a_question(library: Library, tokeniser: Tokeniser) -> None:
     ids, first = library.example("asked", 0, np.random.default_rng(0), 40)
-    assert tokeniser.decode(ids[1:]) == f"Where was Nobody born?{MARK} Nowhere\n"
-    assert tokeniser.decode(ids[first:]) == " Nowhere\n"
+    assert tokeniser.decode(ids[1:].tolist()) == f"Where was Nobody born?{MARK} Nowhere\n"
+    assert tokeniser.decode(ids[first:].tolist()) == " Nowhere\n"
 
 
 def test_rows_side_by_side_count_only_what_is_asked_for() -> None:

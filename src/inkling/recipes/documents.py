@@ -14,6 +14,7 @@ batch is a pure function of its step.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -46,6 +47,8 @@ BATCHES = 16  # of a round: enough to put like beside like, few enough that a ro
 MEASURED = 512  # examples, to know how long they are on average
 MOST_ROUNDS_KEPT = 2
 REPLACED = 0.6  # of the documents that are read with a question have another answer in them
+ANY_NAME = 0.5  # of those have any name of the documents there, so that rare ones are copied too
+NAME = re.compile(r"(?<=\s)[^\W\d_]{3,}")
 
 Pair = tuple[str, str]
 
@@ -80,6 +83,7 @@ class Library:
     prompts: tuple[Ids, ...]
     answers: tuple[Ids, ...]
     about: NDArray[np.int64]
+    names: tuple[Ids, ...]  # words of the documents with a capital letter
     asked_prompts: tuple[Ids, ...] = ()
     asked_answers: tuple[Ids, ...] = ()
 
@@ -104,6 +108,7 @@ class Library:
             encode(tokeniser, bodies),
             *_encoded_pairs(tokeniser, pairs),
             np.array([places.get(subject, -1) for subject in subjects], np.int64),
+            encode(tokeniser, [f" {name}" for name in _capitalised(bodies)] if pairs else []),
             *_encoded_pairs(tokeniser, asked),
         )
 
@@ -145,7 +150,8 @@ class Library:
         prompt, answer, place = self.prompts[number], self.answers[number], int(self.about[number])
         body = self.bodies[place]
         if generator.random() < REPLACED:
-            other = self.answers[int(generator.integers(len(self.answers)))]
+            others = self.names if self.names and generator.random() < ANY_NAME else self.answers
+            other = others[int(generator.integers(len(others)))]
             changed = replaced(body, answer, other)
             answer, body = (other, changed) if changed is not body else (answer, body)
         room = max(0, context - 1 - len(prompt) - len(answer))
@@ -157,6 +163,10 @@ def encode(tokeniser: Tokeniser, texts: Sequence[str]) -> tuple[Ids, ...]:
     found = tokeniser.encode(texts)
     ids = found.ids.astype(np.int64)
     return tuple(ids[first:last] for first, last in zip(found.offsets[:-1], found.offsets[1:], strict=True))
+
+
+def _capitalised(texts: Sequence[str]) -> list[str]:
+    return sorted({name for text in texts for name in NAME.findall(text) if name[0].isupper()})
 
 
 def _encoded_pairs(tokeniser: Tokeniser, pairs: Sequence[Pair]) -> tuple[tuple[Ids, ...], tuple[Ids, ...]]:

@@ -12,9 +12,9 @@ space, so that a word has the same pieces at the beginning of a document as insi
 
 ▸ is the token before every text, ▢ the mark (`questions.MARK`), ⏎ the end of a line. `recall` is what makes a fact
 known by its name alone: a document that is always read from its beginning teaches what follows the words before it.
-In some of the documents that are read with a question another answer stands in place of the right one (`replaced`), and
-is then to be given: who knows the right one by heart must still read. Allen-Zhu and Li (2023) on how differently a fact
-must be seen before it can be asked for.
+In some of the documents that are read with a question another answer, or any name, stands in place of the right one
+(`replaced`) and is then to be given: who knows the right one by heart must still read. Allen-Zhu and Li (2023) on how
+differently a fact must be seen before it can be asked for.
 
 Left out: heads that stand anywhere else, and documents longer than a line.
 """
