@@ -190,6 +190,16 @@ def test_questions_answered_together_are_answered_as_alone(
                 assert one.log_prob == pytest.approx(other.log_prob, abs=1e-5)
 
 
+def test_prompts_read_at_once_are_answered_as_those_read_token_by_token(
+    transformer: Transformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once = answered(transformer, *QUESTIONS, tokens=5)
+    monkeypatch.setattr(answering, "Reader", str)  # which no model is
+    stepped = answered(transformer, *QUESTIONS, tokens=5)
+    assert [one.text for one in at_once] == [one.text for one in stepped]
+    assert [one.log_prob for one in at_once] == pytest.approx([one.log_prob for one in stepped], abs=1e-5)
+
+
 @pytest.mark.parametrize("beam", [1, 4])
 def test_the_confidence_is_what_score_charges_for_the_answer_and_its_end(letters: NGram, beam: int) -> None:
     question = "000003?"

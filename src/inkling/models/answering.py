@@ -1,4 +1,4 @@
-"""Answering questions with a language model: the likeliest lines behind a prompt, through `begin` and `step_many`.
+"""Answering questions with a language model: the likeliest lines behind a prompt, through its contract alone.
 
     P(answer | question) = Π p(token | question ␚ tokens before)      over the tokens of the answer and its line end
 
@@ -32,7 +32,7 @@ import torch
 from numpy.typing import NDArray
 
 from inkling.errors import InklingError, UsageError
-from inkling.models.contracts import LanguageModel
+from inkling.models.contracts import LanguageModel, Reader
 from inkling.text.questions import END, MARK, prompt
 
 Floats = NDArray[np.float64]
@@ -120,11 +120,14 @@ def _check_mark(model: LanguageModel[Any], prompts: Sequence[Sequence[int]]) -> 
 def _read(model: LanguageModel[Any], prompts: Sequence[Sequence[int]]) -> tuple[list[Any], Floats]:
     """States and log-probabilities (B×V) after each prompt.
 
-    All are read side by side to the end of the longest: what comes behind the end of a shorter one is thrown away,
-    because taking it out would have the others copied.
+    A model that cannot read them at once steps through all side by side, to the end of the longest: what comes behind
+    the end of a shorter one is thrown away, because taking it out would have the others copied.
     """
+    if isinstance(model, Reader):
+        states, log_probs = model.read(prompts)
+        return states, log_probs.detach().to(torch.float64).numpy()
     begun, _ = model.begin()
-    states: list[Any] = [begun] * len(prompts)
+    states = [begun] * len(prompts)
     kept, found = list(states), np.zeros((len(prompts), model.tokeniser.size))
     for place in range(max(map(len, prompts))):
         tokens = [ids[place] if place < len(ids) else model.tokeniser.begin for ids in prompts]
