@@ -129,7 +129,7 @@ def test_attention(
         # Scores of up to some hundreds, that is sharp weights, but not so large that rounding them decides.
         qkv = drawn(rows, (heads + 2 * key_heads) * width, scale=scale if normed else min(scale, 3)).to(dtype)
         out, d_gains = torch.empty(rows, heads * width, dtype=dtype), torch.ones(2, width, dtype=dtype)
-        kept = parts.attend(shape, qkv, out, torch.empty(rows * heads, dtype=dtype))
+        kept = parts.attend(shape, qkv, out, torch.empty(2 * rows * heads, dtype=dtype))
         due = drawn(rows, heads * width, seed=3).to(dtype)
         parts.attend_back(shape, qkv, out, due, kept, (d_gains[0], d_gains[1]) if normed else None)
         return [out, qkv, d_gains]

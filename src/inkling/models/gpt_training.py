@@ -124,7 +124,7 @@ class _Memory:
     u1: Tensor
     r1: Tensor
     qkv: Tensor
-    logs: Tensor
+    sums: Tensor
     mixed: Tensor
     u2: Tensor
     r2: Tensor
@@ -137,7 +137,7 @@ class _Memory:
         L, D, M, H = config.layers, config.dimension, config.mlp, config.heads
         wide, above = D + 2 * config.key_heads * config.head_dimension, M * len(mlp_inputs(config))
         shared = {"x": (D,), "d_x": (D,), "d_u": (D,), "u": (D,), "r": (), "d_inner": (M,)}
-        kept = {"u1": (D,), "r1": (), "qkv": (wide,), "logs": (H,), "mixed": (D,), "u2": (D,), "r2": ()}
+        kept = {"u1": (D,), "r1": (), "qkv": (wide,), "sums": (2 * H,), "mixed": (D,), "u2": (D,), "r2": ()}
         kept |= {"h": (above,), "inner": (M,)}
         sizes = {name: (places, *size) for name, size in shared.items()}
         sizes |= {name: (L, places, *size) for name, size in kept.items()}
@@ -207,7 +207,7 @@ class Worker:
         shape = Heads(*sizes, epsilon, *self._turns, q_gain, k_gain)
         parts.norm(m.x, m.u1[n], m.r1[n], epsilon)
         self._product(m.u1[n], W.matrices[f"qkv{n}"], m.qkv[n])
-        kept = parts.attend(shape, m.qkv[n], m.mixed[n], m.logs[n])
+        kept = parts.attend(shape, m.qkv[n], m.mixed[n], m.sums[n])
         self._write(m, m.mixed[n], W.matrices[f"o{n}"], texts, drop, 2 * n)
         parts.norm(m.x, m.u2[n], m.r2[n], epsilon)
         self._product(m.u2[n], W.matrices[f"up{n}"], m.h[n])

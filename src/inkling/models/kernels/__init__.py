@@ -155,7 +155,7 @@ def agreement(parts: Parts) -> float:
         turn = torch.linspace(0, 3, 37 * 3).view(37, 3)
         shape = Heads(2, 37, 4, 2, 6, 1e-6, turn.cos(), turn.sin(), drawn(6), drawn(6))
         qkv, out, d_gains = drawn(74, 48), torch.empty(74, 24), (torch.zeros(6), torch.zeros(6))
-        kept = way.attend(shape, qkv, out, torch.empty(74 * 4))
+        kept = way.attend(shape, qkv, out, torch.empty(74 * 4 * 2))
         way.attend_back(shape, qkv, out, drawn(74, 24), kept, d_gains)
         results.append([y, r, d_x, inner, h, sharp, g, logits, nats, table, picked, out, qkv, *d_gains])
     apart = [float((a - b).abs().max() / a.abs().max()) for a, b in zip(*results, strict=True)]

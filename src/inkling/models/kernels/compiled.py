@@ -78,9 +78,9 @@ class CompiledParts:
     def add_rows(self, x: Tensor, rows: Tensor, table: Tensor) -> None:
         self._library.add_rows(*_at(x, rows, table), *x.shape)
 
-    def attend(self, shape: Heads, qkv: Tensor, out: Tensor, logs: Tensor) -> Any:
-        self._library.attend(*_at(qkv, out, logs, self._scratch(shape)), *_shape(shape))
-        return logs
+    def attend(self, shape: Heads, qkv: Tensor, out: Tensor, sums: Tensor) -> Any:
+        self._library.attend(*_at(qkv, out, sums, self._scratch(shape)), *_shape(shape))
+        return sums
 
     def attend_back(
         self, shape: Heads, qkv: Tensor, out: Tensor, d_out: Tensor, kept: Any, d_gains: tuple[Tensor, Tensor] | None

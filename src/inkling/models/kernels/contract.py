@@ -66,10 +66,10 @@ class Parts(Protocol):
     def add_rows(self, x: Tensor, rows: Tensor, table: Tensor) -> None:
         """table[rows[n]] += x[n], one n after the other."""
 
-    def attend(self, shape: Heads, qkv: Tensor, out: Tensor, logs: Tensor) -> Any:
+    def attend(self, shape: Heads, qkv: Tensor, out: Tensor, sums: Tensor) -> Any:
         """Attention, from rows of queries, keys and values (H + 2K heads): norm, turn, causal softmax, mix.
 
-        What comes back is handed to `attend_back`; `logs` (as many numbers as rows × heads) may be part of it.
+        What comes back is handed to `attend_back`; `sums` (two numbers for each row and head) may be part of it.
         """
 
     def attend_back(

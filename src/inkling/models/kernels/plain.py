@@ -73,7 +73,7 @@ class PlainParts:
     def add_rows(self, x: Tensor, rows: Tensor, table: Tensor) -> None:
         table.index_add_(0, rows, x)
 
-    def attend(self, shape: Heads, qkv: Tensor, out: Tensor, logs: Tensor) -> Any:
+    def attend(self, shape: Heads, qkv: Tensor, out: Tensor, sums: Tensor) -> Any:
         with torch.enable_grad():
             leaf = qkv.data.requires_grad_()  # detached, autograd would take a change of another layer for one of this
             gains = [gain.detach().requires_grad_() for gain in (shape.q_gain, shape.k_gain) if gain is not None]

@@ -21,11 +21,12 @@ Sums may be reordered (-fassociative-math), so that loops become vector instruct
 #define W 4
 #define ROWS 4
 #endif
-#define BLOCK 32 /* queries at a time; a multiple of ROWS and of 2 W */
+#define BLOCK 16 /* queries at a time; a multiple of ROWS and of W */
 #define LOG2E 1.44269504088896341f
 #define LN2 0.693147180559945309f
 
 typedef float vec __attribute__((vector_size(4 * W), aligned(4), may_alias));
+typedef int32_t ivec __attribute__((vector_size(4 * W), aligned(4), may_alias));
 typedef float *restrict out_t;
 typedef const float *restrict in_t;
 
@@ -48,17 +49,35 @@ static inline float exp2_of(float x) {
     return sum * power.value;
 }
 
-/* The largest of `count` numbers, in W lanes: where NaN counts, one maximum over all is not made of vectors. */
-static inline float most_of(in_t x, long count) {
-    float lanes[W], most;
+/* The same for W numbers at most a little above 0. */
+static inline vec exp2_below(vec x) {
+    ivec low = x < -126.0f;
+    x = (vec)(((ivec)x & ~low) | ((ivec)(-126.0f - (vec){0}) & low));
+    ivec whole = __builtin_convertvector(x - 0.5f, ivec); /* towards zero, so to the nearest */
+    vec rest = x - __builtin_convertvector(whole, vec);
+    vec sum = 1.5403530e-4f * rest + 1.3333558e-3f;
+    sum = sum * rest + 9.6181291e-3f;
+    sum = sum * rest + 5.5504109e-2f;
+    sum = sum * rest + 2.4022651e-1f;
+    sum = sum * rest + 6.9314718e-1f;
+    sum = sum * rest + 1.0f;
+    return sum * (vec)((whole + 127) << 23);
+}
+
+/* The largest of `count` numbers, W at a time: where NaN counts, a compiler makes no vectors of it. */
+static inline float most_of(const float *x, long count) {
+    float most = -INFINITY;
+    vec lanes = most - (vec){0};
     long i = 0;
-    for (int l = 0; l < W; l++) lanes[l] = -INFINITY;
-    for (; i + W <= count; i += W)
-        for (int l = 0; l < W; l++) lanes[l] = x[i + l] > lanes[l] ? x[i + l] : lanes[l];
-    for (; i < count; i++) lanes[0] = x[i] > lanes[0] ? x[i] : lanes[0];
-    most = lanes[0];
-    for (int l = 1; l < W; l++) most = lanes[l] > most ? lanes[l] : most;
-    return most;
+    for (; i + W <= count; i += W) {
+        vec here = *(const vec *)(x + i);
+        ivec more = here > lanes;
+        lanes = (vec)(((ivec)here & more) | ((ivec)lanes & ~more));
+    }
+    for (; i < count; i++) most = x[i] > most ? x[i] : most;
+    for (int step = W / 2; step; step /= 2)
+        for (int l = 0; l < step; l++) lanes[l] = lanes[l + step] > lanes[l] ? lanes[l + step] : lanes[l];
+    return lanes[0] > most ? lanes[0] : most;
 }
 
 /* ---- norm: y = x r, r = 1/√(mean x² + ε) ---- */
@@ -241,28 +260,35 @@ typedef struct {
 
 static long padded(long count, long to) { return (count + to - 1) / to * to; }
 
-static inline float inverse_length(in_t x, long width, float epsilon) {
-    float sum = 0;
-    for (long i = 0; i < width; i++) sum += x[i] * x[i];
-    return 1.0f / sqrtf(sum / (float)width + epsilon);
+/* Of each row of a head 1/√(mean x² + ε); all squares first, so that roots are made of vectors. */
+static void inverse_lengths(const shape_t *s, const float *x, long row, out_t r) {
+    for (long t = 0; t < s->times; t++) {
+        in_t from = x + t * row;
+        float sum = 0;
+        for (long i = 0; i < s->width; i++) sum += from[i] * from[i];
+        r[t] = sum;
+    }
+    for (long t = 0; t < s->times; t++) r[t] = 1.0f / sqrtf(r[t] / (float)s->width + s->epsilon);
 }
 
-/* One head of q or k into scratch, normed, turned and scaled, with zeros behind. `room` ≥ 2 d numbers. */
-static void pack_turned(const shape_t *s, const float *x, long row, in_t gain, float scale, out_t out, long wide) {
+/* One head of q or k into scratch, normed, turned and scaled, with zeros behind; r is memory for `times` numbers. */
+static void pack_turned(const shape_t *s, const float *x, long row, in_t gain, float scale, out_t out, long wide,
+                        out_t r) {
     long d = s->width, half = d / 2;
+    if (gain) inverse_lengths(s, x, row, r);
     for (long t = 0; t < s->times; t++) {
         in_t from = x + t * row, cosine = s->cosine + t * half, sine = s->sine + t * half;
         out_t to = out + t * wide;
-        float r = scale * (gain ? inverse_length(from, d, s->epsilon) : 1.0f);
-        if (gain)
+        if (gain) {
+            float length = scale * r[t];
             for (long i = 0; i < half; i++) {
-                float a = from[i] * r * gain[i], b = from[i + half] * r * gain[i + half];
+                float a = from[i] * length * gain[i], b = from[i + half] * length * gain[i + half];
                 to[i] = a * cosine[i] - b * sine[i];
                 to[i + half] = b * cosine[i] + a * sine[i];
             }
-        else
+        } else
             for (long i = 0; i < half; i++) {
-                float a = from[i] * r, b = from[i + half] * r;
+                float a = from[i] * scale, b = from[i + half] * scale;
                 to[i] = a * cosine[i] - b * sine[i];
                 to[i + half] = b * cosine[i] + a * sine[i];
             }
@@ -285,10 +311,14 @@ static void transpose(in_t x, out_t out, long rows, long columns) {
             for (long r = first; r < first + W; r++) out[c * rows + r] = x[r * columns + c];
 }
 
-/* The gradient of pack_turned, times `scale`, written over the head of q or k itself. */
+/* The gradient of pack_turned, times `scale`, written over the head of q or k itself. That of the gain is added up for
+   this head alone first, behind r: long sums of small numbers lose digits. */
 static void unpack_turned(const shape_t *s, float *x, long row, in_t gain, float scale, in_t due, long wide,
-                          out_t d_gain) {
+                          out_t d_gain, out_t r) {
     long d = s->width, half = d / 2;
+    out_t d_own = r + padded(s->times, BLOCK);
+    if (gain) inverse_lengths(s, x, row, r);
+    memset(d_own, 0, (size_t)d * sizeof(float));
     for (long t = 0; t < s->times; t++) {
         float *to = x + t * row;
         in_t from = due + t * wide, cosine = s->cosine + t * half, sine = s->sine + t * half;
@@ -300,66 +330,71 @@ static void unpack_turned(const shape_t *s, float *x, long row, in_t gain, float
             }
             continue;
         }
-        float r = inverse_length(to, d, s->epsilon), along = 0;
+        float length = r[t], along = 0;
 #pragma GCC ivdep
         for (long i = 0; i < half; i++) {
-            float a = from[i] * scale, b = from[i + half] * scale, y_a = to[i] * r, y_b = to[i + half] * r;
+            float a = from[i] * scale, b = from[i + half] * scale, y_a = to[i] * length, y_b = to[i + half] * length;
             float z_a = a * cosine[i] + b * sine[i], z_b = b * cosine[i] - a * sine[i];
-            d_gain[i] += z_a * y_a;
-            d_gain[i + half] += z_b * y_b;
+            d_own[i] += z_a * y_a;
+            d_own[i + half] += z_b * y_b;
             along += z_a * gain[i] * y_a + z_b * gain[i + half] * y_b;
         }
         along /= (float)d;
 #pragma GCC ivdep
         for (long i = 0; i < half; i++) {
-            float a = from[i] * scale, b = from[i + half] * scale, y_a = to[i] * r, y_b = to[i + half] * r;
+            float a = from[i] * scale, b = from[i + half] * scale, y_a = to[i] * length, y_b = to[i + half] * length;
             float z_a = a * cosine[i] + b * sine[i], z_b = b * cosine[i] - a * sine[i];
-            to[i] = r * (z_a * gain[i] - y_a * along);
-            to[i + half] = r * (z_b * gain[i + half] - y_b * along);
+            to[i] = length * (z_a * gain[i] - y_a * along);
+            to[i + half] = length * (z_b * gain[i + half] - y_b * along);
         }
     }
+    for (long i = 0; gain && i < d; i++) d_gain[i] += d_own[i];
 }
 
 /* How many floats of scratch memory `attend` and `attend_back` need. */
 long attend_scratch(long times, long width) {
     long all = padded(times, BLOCK), wide = padded(width, W);
-    return 10 * all * wide + 2 * BLOCK * all + 2 * all;
+    return 9 * all * wide + 2 * BLOCK * all + all + wide;
 }
 
-/* o (texts · times × H d), and of every row and head log₂ Σ 2^s (texts × H × times). */
-void attend(const float *qkv, float *o, float *logs, float *scratch, long texts, long times, long heads, long key_heads,
+/* o (texts · times × H d), and of every head and row the largest s and 1/Σ 2^(s − largest) (texts × H × times × 2). */
+void attend(const float *qkv, float *o, float *sums, float *scratch, long texts, long times, long heads, long key_heads,
             long width, float epsilon, const float *cosine, const float *sine, const float *q_gain,
             const float *k_gain) {
     shape_t s = {texts, times, heads, key_heads, width, epsilon, cosine, sine, q_gain, k_gain};
     long all = padded(times, BLOCK), wide = padded(width, W), row = (heads + 2 * key_heads) * width, group = heads / key_heads;
     float *q = scratch, *k = q + all * wide, *k_t = k + all * wide, *v = k_t + all * wide, *mix = v + all * wide,
-          *p = mix + all * wide;
+          *p = mix + all * wide, *r = p + BLOCK * all;
     float scale = LOG2E / sqrtf((float)width);
     for (long b = 0; b < texts; b++)
         for (long h = 0; h < heads; h++) {
             const float *text = qkv + b * times * row;
             if (h % group == 0) {
-                pack_turned(&s, text + (heads + h / group) * width, row, k_gain, 1.0f, k, wide);
+                pack_turned(&s, text + (heads + h / group) * width, row, k_gain, 1.0f, k, wide, r);
                 transpose(k, k_t, all, wide);
                 pack(&s, text + (heads + key_heads + h / group) * width, row, v, wide);
             }
-            pack_turned(&s, text + h * width, row, q_gain, scale, q, wide);
+            pack_turned(&s, text + h * width, row, q_gain, scale, q, wide, r);
             for (long first = 0; first < times; first += BLOCK) {
                 long keys = first + BLOCK, last = times - first < BLOCK ? times - first : BLOCK;
                 product(p, keys, q + first * wide, wide, 1, k_t, all, BLOCK, keys, wide, 0);
                 float over[BLOCK];
                 for (long i = 0; i < last; i++) {
                     out_t line = p + i * keys;
-                    long seen = first + i + 1;
-                    float most = most_of(line, seen), sum = 0;
-                    for (long j = 0; j < seen; j++) {
-                        float power = exp2_of(line[j] - most);
-                        line[j] = power;
-                        sum += power;
+                    long seen = first + i + 1, full = padded(seen, W);
+                    for (long j = seen; j < full; j++) line[j] = -INFINITY;
+                    float most = most_of(line, full), sum = 0;
+                    vec lanes = {0};
+                    for (long j = 0; j < full; j += W) {
+                        vec power = exp2_below(*(vec *)(line + j) - most);
+                        *(vec *)(line + j) = power;
+                        lanes += power;
                     }
+                    for (int l = 0; l < W; l++) sum += lanes[l];
                     for (long j = seen; j < keys; j++) line[j] = 0;
                     over[i] = 1.0f / sum;
-                    logs[(b * heads + h) * times + first + i] = most + log2f(sum);
+                    float *kept = sums + 2 * ((b * heads + h) * times + first + i);
+                    kept[0] = most, kept[1] = over[i];
                 }
                 product(mix, wide, p, keys, 1, v, wide, BLOCK, wide, keys, 0);
                 for (long i = 0; i < last; i++) {
@@ -371,27 +406,27 @@ void attend(const float *qkv, float *o, float *logs, float *scratch, long texts,
 }
 
 /* Turns qkv into its gradient, from that of o; gradients of gains are added to d_q_gain and d_k_gain. */
-void attend_back(float *qkv, const float *o, const float *d_o, const float *logs, float *scratch, long texts, long times,
+void attend_back(float *qkv, const float *o, const float *d_o, const float *sums, float *scratch, long texts, long times,
                  long heads, long key_heads, long width, float epsilon, const float *cosine, const float *sine,
                  const float *q_gain, const float *k_gain, float *d_q_gain, float *d_k_gain) {
     shape_t s = {texts, times, heads, key_heads, width, epsilon, cosine, sine, q_gain, k_gain};
     long all = padded(times, BLOCK), wide = padded(width, W), row = (heads + 2 * key_heads) * width, group = heads / key_heads;
     long size = all * wide;
     float *q = scratch, *k = q + size, *k_t = k + size, *v = k_t + size, *v_t = v + size, *due = v_t + size,
-          *d_q = due + size, *d_k = d_q + size, *d_v = d_k + size, *p = d_v + size, *d_p = p + BLOCK * all;
+          *d_q = due + size, *d_k = d_q + size, *d_v = d_k + size, *p = d_v + size, *d_p = p + BLOCK * all, *r = d_p + BLOCK * all;
     float scale = LOG2E / sqrtf((float)width), back = 1.0f / sqrtf((float)width);
     for (long b = 0; b < texts; b++)
         for (long h = 0; h < heads; h++) {
             float *text = qkv + b * times * row;
             float *k_of = text + (heads + h / group) * width, *v_of = k_of + key_heads * width;
             if (h % group == 0) {
-                pack_turned(&s, k_of, row, k_gain, 1.0f, k, wide);
+                pack_turned(&s, k_of, row, k_gain, 1.0f, k, wide, r);
                 transpose(k, k_t, all, wide);
                 pack(&s, v_of, row, v, wide);
                 transpose(v, v_t, all, wide);
                 memset(d_k, 0, (size_t)(2 * size) * sizeof(float)); /* and d_v */
             }
-            pack_turned(&s, text + h * width, row, q_gain, scale, q, wide);
+            pack_turned(&s, text + h * width, row, q_gain, scale, q, wide, r);
             pack(&s, d_o + b * times * heads * width + h * width, heads * width, due, wide);
             for (long first = 0; first < times; first += BLOCK) {
                 long keys = first + BLOCK, last = times - first < BLOCK ? times - first : BLOCK;
@@ -402,11 +437,14 @@ void attend_back(float *qkv, const float *o, const float *d_o, const float *logs
                     long seen = i < last ? first + i + 1 : 0;
                     if (seen) {
                         in_t mine = o + (b * times + first + i) * heads * width + h * width;
-                        float log = logs[(b * heads + h) * times + first + i], along = 0;
+                        const float *kept = sums + 2 * ((b * heads + h) * times + first + i);
+                        float most = kept[0], over = kept[1], along = 0;
                         for (long c = 0; c < width; c++) along += due[(first + i) * wide + c] * mine[c];
-                        for (long j = 0; j < seen; j++) {
-                            line[j] = exp2_of(line[j] - log);
-                            d_line[j] = line[j] * (d_line[j] - along);
+                        for (long j = seen; j < padded(seen, W); j++) line[j] = -INFINITY;
+                        for (long j = 0; j < seen; j += W) {
+                            vec power = exp2_below(*(vec *)(line + j) - most) * over;
+                            *(vec *)(line + j) = power;
+                            *(vec *)(d_line + j) = power * (*(vec *)(d_line + j) - along);
                         }
                     }
                     for (long j = seen; j < keys; j++) line[j] = d_line[j] = 0;
@@ -415,9 +453,9 @@ void attend_back(float *qkv, const float *o, const float *d_o, const float *logs
                 product(d_k, wide, d_p, 1, keys, q + first * wide, wide, keys, wide, BLOCK, 1);
                 product(d_v, wide, p, 1, keys, due + first * wide, wide, keys, wide, BLOCK, 1);
             }
-            unpack_turned(&s, text + h * width, row, q_gain, back, d_q, wide, d_q_gain);
+            unpack_turned(&s, text + h * width, row, q_gain, back, d_q, wide, d_q_gain, r);
             if ((h + 1) % group == 0) {
-                unpack_turned(&s, k_of, row, k_gain, LN2, d_k, wide, d_k_gain); /* q holds log₂e/√d */
+                unpack_turned(&s, k_of, row, k_gain, LN2, d_k, wide, d_k_gain, r); /* q holds log₂e/√d */
                 for (long t = 0; t < times; t++)
                     for (long c = 0; c < width; c++) v_of[t * row + c] = d_v[t * wide + c];
             }
