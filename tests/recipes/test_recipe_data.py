@@ -168,6 +168,8 @@ def test_names_of_the_catalogue_are_resolved_and_paths_are_not(monkeypatch: pyte
     monkeypatch.setattr("inkling.text.catalogue.data_path", lambda name: Path("/cache") / name)
     assert resolve("data:shakespeare") == "/cache/shakespeare"
     assert resolve("texts/data:odd.txt") == "texts/data:odd.txt"
+    with pytest.raises(InklingError, match="does not exist; the data set of that name is called data:shakespeare"):
+        resolve("shakespeare")
 
 
 @pytest.mark.parametrize(

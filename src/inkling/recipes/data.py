@@ -43,6 +43,11 @@ class TextConfig:
 def resolve(name: str) -> str:
     """The path that a name stands for: `data:NAME` is a set of the catalogue, anything else is itself."""
     if not name.startswith(CATALOGUE_PREFIX):
+        if "." not in name and not Path(name).exists():
+            from inkling.text.data_sets import DATA_SETS
+
+            if name.partition("/")[0] in DATA_SETS:
+                raise InklingError(f"{name} does not exist; the data set of that name is called data:{name}.")
         return name
     from inkling.text.catalogue import data_path
 
