@@ -11,6 +11,7 @@ from inkling.text.documents import (
     RECALLED_WORDS,
     Signs,
     answered,
+    named,
     read_and_answered,
     recalled,
     replaced,
@@ -76,6 +77,15 @@ def test_what_is_recalled_are_some_whole_words_of_the_body(body: np.ndarray, see
         assert any(end == len(text) or text[end] == SPACE for end in ends)
     else:
         assert span == text
+
+
+@given(BODIES, SEEDS)
+def test_naming_is_recalling_the_other_way_round(body: np.ndarray, seed: int) -> None:
+    head = np.array([5, 6])
+    ids, first = recalled(head, body, BEGINS, SIGNS, np.random.default_rng(seed))
+    backwards = named(head, body, BEGINS, SIGNS, np.random.default_rng(seed))
+    assert backwards.ids.tolist() == [90, *ids[first:-1].tolist(), 91, 5, 6, 92]
+    assert backwards.first == len(ids) - first + 1
 
 
 def test_every_word_of_a_body_is_recalled_now_and_then() -> None:

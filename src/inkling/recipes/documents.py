@@ -7,9 +7,9 @@ before all have come. They are sorted by length and cut into `BATCHES` batches o
 included, which are read in random order. Example, round and batch are decided by the seed and a number alone, so a
 batch is a pure function of its step.
 
-    next, span-corruption, recall     documents
-    question, reading                 pairs (reading: those whose document is known)
-    asked                             pairs that the model made itself (recipes/asking.py)
+    next, span-corruption, recall, naming     documents
+    question, reading                         pairs (reading: those whose document is known)
+    asked                                     pairs that the model made itself (recipes/asking.py)
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from inkling.text.documents import (
     Ids,
     Signs,
     answered,
+    named,
     read_and_answered,
     recalled,
     replaced,
@@ -41,7 +42,7 @@ from inkling.text.documents import (
 from inkling.text.questions import END, MARK, prompt, subject_of
 from inkling.text.tokens import Tokeniser
 
-WAYS = ("next", "span-corruption", "recall", "question", "reading", "asked")
+WAYS = ("next", "span-corruption", "recall", "naming", "question", "reading", "asked")
 OF_PAIRS = ("question", "reading")
 BATCHES = 16  # of a round: enough to put like beside like, few enough that a round is not a whole training
 MEASURED = 512  # examples, to know how long they are on average
@@ -126,6 +127,7 @@ class Library:
             "next": documents,
             "span-corruption": long_enough,
             "recall": with_body,
+            "naming": with_body,
             "question": pairs,
             "reading": np.flatnonzero(self.about >= 0) if len(pairs) else pairs,
             "asked": np.arange(len(self.asked_prompts)),
@@ -137,8 +139,10 @@ class Library:
             return whole(self.document(number, context - 1), signs)
         if way == "span-corruption":
             return with_span_moved(self.document(number, context - 3), signs, generator)
-        if way == "recall":
-            found = recalled(self.heads[number], self.bodies[number], self.begins_word, signs, generator)
+        if way in ("recall", "naming"):
+            found = (recalled if way == "recall" else named)(
+                self.heads[number], self.bodies[number], self.begins_word, signs, generator
+            )
             return Example(found.ids[: context + 1], found.first)
         if way == "asked":
             return answered(self.asked_prompts[number], self.asked_answers[number], signs)
@@ -278,6 +282,7 @@ _LACKING = {
     "span-corruption": "No document has four tokens or more; give a file with a document a line.",
     "recall": "No document has a head and a body: a line such as 'Ada Byron. She was born in London.'; give such "
     "documents, or another --objective.",
+    "naming": "No document has a head and a body to be named by; give such documents, or another --objective.",
     "question": "There are no questions to learn from; give them with --pairs.",
     "reading": "No question is about the head of a document, so none can be answered by reading; give documents that "
     "begin with what the questions are about, or leave reading out of --objective.",

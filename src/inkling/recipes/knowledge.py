@@ -52,7 +52,7 @@ from inkling.recipes.streamed import Material, Prepared, Say, begin, go_on
 from inkling.runs.loading import load_language_model
 from inkling.runs.run import Run
 from inkling.text.normalise import Chain
-from inkling.text.questions import MARK, Pairs, PairsConfig, example, read_pairs
+from inkling.text.questions import MARK, Pairs, PairsConfig, read_pairs
 from inkling.text.tokenise import train_tokeniser
 from inkling.text.tokens import Tokeniser
 from inkling.training.loop import Parameters, Step, TrainingState, train
@@ -250,7 +250,8 @@ def _open(recipe: KnowledgeRecipe, say: Say) -> DocumentText:
 
 def _learn_tokeniser(recipe: KnowledgeRecipe, lines: list[str], pairs: Sequence[Pair]) -> Tokeniser:
     size = recipe.vocabulary or (VOCABULARY if recipe.tokens == "bpe" else None)
-    blocks = [[f" {line}\n" for line in lines], [example(*pair) for pair in pairs], [f"{MARK}\n"]]
+    # Without the mark in questions, so that it is never merged with what stands before it.
+    blocks = [[f" {line}\n" for line in lines], [f"{part}\n" for pair in pairs for part in pair], [f"{MARK}\n"]]
     return train_tokeniser(recipe.tokens, blocks, size, pieces=recipe.pieces, exclude=frozenset(recipe.exclude))
 
 

@@ -7,6 +7,7 @@ space, so that a word has the same pieces at the beginning of a document as insi
     next       ▸ head body ⏎                             every token is to be predicted
     span       ▸ a b ▢ f g ▢ c d e ⏎                     likewise, of a document with a span moved to its end (`spans`)
     recall     ▸ head ▢ some words of the body ⏎         what stands behind the mark
+    naming     ▸ some words of the body ▢ head ⏎         likewise, the other way round
     question   ▸ question ▢ answer ⏎                     likewise: a closed book
     reading    ▸ head body question ▢ answer ⏎           every token: an open book
 
@@ -77,14 +78,23 @@ def with_span_moved(ids: Ids, signs: Signs, generator: np.random.Generator) -> E
 def recalled(
     head: Ids, body: Ids, begins_word: NDArray[np.bool_], signs: Signs, generator: np.random.Generator
 ) -> Example:
+    return answered(np.append(head, signs.mark), _some_words(body, begins_word, generator), signs)
+
+
+def named(
+    head: Ids, body: Ids, begins_word: NDArray[np.bool_], signs: Signs, generator: np.random.Generator
+) -> Example:
+    return answered(np.append(_some_words(body, begins_word, generator), signs.mark), head, signs)
+
+
+def _some_words(body: Ids, begins_word: NDArray[np.bool_], generator: np.random.Generator) -> Ids:
     """Between one and `RECALLED_WORDS` words from anywhere in the body; of a body without words all of it."""
     starts = np.flatnonzero(begins_word[body])
-    span = body
-    if len(starts):
-        first = int(generator.integers(len(starts)))
-        behind = first + int(generator.integers(1, RECALLED_WORDS + 1))
-        span = body[starts[first] : starts[behind] if behind < len(starts) else len(body)]
-    return answered(np.append(head, signs.mark), span, signs)
+    if not len(starts):
+        return body
+    first = int(generator.integers(len(starts)))
+    behind = first + int(generator.integers(1, RECALLED_WORDS + 1))
+    return body[starts[first] : starts[behind] if behind < len(starts) else len(body)]
 
 
 def answered(prompt: Ids, answer: Ids, signs: Signs) -> Example:
