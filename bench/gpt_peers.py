@@ -95,6 +95,7 @@ class PlainGPT(nn.Module):
 
 def plain_pytorch(train: Tensor, held: Tensor, vocabulary: int, steps: int, judged_at: Sequence[int]) -> Course:
     """The commonest recipe for a CPU: float32, AdamW, random windows, warm-up and a cosine."""
+    warm_up(vocabulary)
     torch.manual_seed(0)
     course, started, judging = Course("(a) plain PyTorch, AdamW"), time.perf_counter(), 0.0
     model = PlainGPT(vocabulary)
@@ -116,6 +117,14 @@ def plain_pytorch(train: Tensor, held: Tensor, vocabulary: int, steps: int, judg
             course.note(step + 1, stopped - started - judging, judge(model, held, CONTEXT))
             judging += time.perf_counter() - stopped
     return course
+
+
+def warm_up(vocabulary: int) -> None:
+    """A step that nobody times: torch imports parts of itself only when an optimiser asks for them."""
+    model = PlainGPT(vocabulary)
+    optimiser = torch.optim.AdamW(model.parameters())
+    model(torch.zeros(1, 2, dtype=torch.int64)).sum().backward()
+    optimiser.step()
 
 
 def _rate(step: int, steps: int) -> float:
