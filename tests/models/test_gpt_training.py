@@ -202,6 +202,17 @@ def test_options_out_of_range_are_refused_by_name(options: dict[str, object]) ->
         GPTLoss(SIZES, parameters(SIZES), **options)  # type: ignore[arg-type]
 
 
+def test_texts_longer_than_the_context_train_and_unknown_tokens_do_not() -> None:
+    short = replace(SIZES, context=6)
+    loss = GPTLoss(short, parameters(short, torch.float32))
+    assert gradient(loss, ragged())[0] == pytest.approx(plain_gradient(SIZES, ragged())[0], rel=1e-6)
+    for place, sentence in ((0, "The inputs of a batch go from 0 to 11"), (1, "The targets of a batch go from -2 to ")):
+        batch = ragged()
+        (batch.inputs, batch.targets)[place][4, 2] = (11, -2)[place]
+        with pytest.raises(UsageError, match=f"{sentence}.*but this model knows 0 to 10"):
+            loss.gradient(batch, 0)
+
+
 def test_attention_alone_has_no_dropout() -> None:
     config = GPTConfig(11, 16, 2, 2, mlp=0)
     with pytest.raises(UsageError, match="0 without mlp"):

@@ -106,12 +106,14 @@ class GPTLoss:
         return float(nats.detach()), dict(zip(live, found, strict=True))
 
     def _by_hand(self, batch: Batch, counted: NDArray[np.bool_], step: int) -> tuple[float, Parameters]:
-        fused = Fused(self.config, {name: value.detach() for name, value in self.parameters.items()}, self.precision)
+        self._check(batch, counted)
+        P = {name: value.detach().contiguous() for name, value in self.parameters.items()}
+        fused = Fused(self.config, P, self.precision)
         drop = Dropping.at(self.dropout, self.config.layers, self.seed, step)
         # Behind its last target nothing of a text has an effect.
         lengths = np.where(counted, np.arange(1, counted.shape[1] + 1), 0).max(axis=1, initial=0)
         shares = [
-            [self._texts(batch, counted, rows[run], lengths[rows[run]].max()) for run in runs_of(lengths[rows])]
+            [self._texts(batch, counted, rows[run], int(lengths[rows[run]].max())) for run in runs_of(lengths[rows])]
             for rows in share_rows(lengths, self.workers)
         ]
         tasks = [
@@ -130,6 +132,15 @@ class GPTLoss:
                     self.kernels.parts.add_rows(d_x, rows, found[name])
         return sum(nats for nats, _, _ in parts), found
 
+    def _check(self, batch: Batch, counted: NDArray[np.bool_]) -> None:
+        """Compiled parts take rows of tables as they come."""
+        for name, ids in (("inputs", batch.inputs), ("targets", batch.targets[counted])):
+            if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < self.config.vocabulary:
+                raise UsageError(
+                    f"The {name} of a batch go from {int(ids.min())} to {int(ids.max())}, but this model knows 0 to "
+                    f"{self.config.vocabulary - 1}; encode the texts with its own tokeniser."
+                )
+
     def _texts(self, batch: Batch, counted: NDArray[np.bool_], rows: NDArray[np.int64], times: int) -> Texts:
         """Some rows of the batch, cut to `times` places."""
         ids, is_counted = batch.inputs[rows, :times], counted[rows, :times]
@@ -140,7 +151,7 @@ class GPTLoss:
             count=len(rows),
             times=times,
             rows={name: torch.from_numpy(np.ascontiguousarray(table).reshape(-1)) for name, table in tables.items()},
-            targets=torch.from_numpy(batch.targets[rows, :times][is_counted]),
+            targets=torch.from_numpy(batch.targets[rows, :times][is_counted].astype(np.int64)),
             counted=None if is_counted.all() else torch.from_numpy(np.flatnonzero(is_counted)),
             places=torch.from_numpy(places.astype(np.int32).reshape(-1)),  # wraps around
         )

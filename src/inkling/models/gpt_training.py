@@ -168,6 +168,9 @@ class Worker:
         They are valid until the next call.
         """
         sizes = [texts.count * texts.times for texts in all_texts]
+        longest = max((texts.times for texts in all_texts), default=0)
+        if longest > len(self._turns[0]):
+            self._turns = rotary_turns(self.config, longest, self.dtype)
         if len(self._memory.x) < max(sizes, default=0):
             self._memory = _Memory.of(self.config, max(sizes), self.dtype)
         if len(self._d_x) < sum(sizes):
