@@ -15,6 +15,7 @@ import pytest
 
 from inkling.cli.app import main
 from inkling.models.gpt_loss import Batch, GPTLoss
+from inkling.recipes.documents import WAYS
 from inkling.text.grammar import grammar_text
 
 SIZES = ("--layers", "2", "--width", "32", "--heads", "2", "--mlp", "48", "--context", "16", "--batch", "5")
@@ -74,8 +75,7 @@ def test_ctrl_c_keeps_what_was_learned_and_resume_goes_on(
         (("--tokens", "letter"), "--tokens is letter; give one of character, byte, bpe, word."),
         (
             ("--objective", "fame"),
-            "--objective has the part 'fame'; give one of next, span-corruption, recall, question, reading, asked, "
-            "such as recall=3.",
+            f"--objective has the part 'fame'; give one of {', '.join(WAYS)}, such as recall=3.",
         ),
         (("--width", "30"), "dimension of a GPT is 30, which 2 heads cannot share in pairs of coordinates; give a "
                             "multiple of 4."),
