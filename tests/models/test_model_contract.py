@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -73,11 +73,15 @@ def recurrent(kind: str, vocabulary: int | None = None, layers: int = 1) -> GRU:
     )
 
 
-def attending(kind: str, vocabulary: int, context: int, shared: int = 0) -> Transformer:
-    """Not trained, in float64, with a context that many texts go beyond."""
+def attending(kind: str, vocabulary: int, context: int, shared: int = 0, own: bool = False) -> Transformer:
+    """Not trained, in float64, with a context that many texts go beyond; `own`: with what no other program has."""
     tokeniser = train_tokeniser(kind, [LINES], vocabulary)
     config = GPTConfig(tokeniser.size, 16, 2, 4, mlp=20, context=context, key_value_heads=shared)
-    parameters = initial_parameters(config, np.random.default_rng(3))
+    if own:
+        config = replace(config, activation="squared_relu", grams=2, gram_rows=50)
+    generator = np.random.default_rng(3)
+    parameters = initial_parameters(config, generator)
+    parameters |= {n: torch.from_numpy(generator.normal(size=parameters[n].shape)) for n in config.gram_names}
     doubled = {n: 2 * v.double() for n, v in parameters.items()}
     return Transformer(config, doubled, tokeniser, Chain(), spelled(tokeniser), workers=2)
 
@@ -94,6 +98,7 @@ MAKERS: dict[str, Callable[[], Model]] = {
     "recurrent, words, two layers": lambda: recurrent("word", 80, 2),
     "transformer, characters": lambda: attending("character", 40, 13, shared=2),
     "transformer, bpe": lambda: attending("bpe", 300, 8),
+    "transformer, hashed runs": lambda: attending("character", 40, 11, own=True),
 }
 
 
