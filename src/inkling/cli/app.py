@@ -25,6 +25,7 @@ from inkling.cli import (
     importing,
     manage,
     sample,
+    study,
     surprise,
     train,
     use,
@@ -71,6 +72,7 @@ app.command("answer")(answer.answer)
 app.command("classify")(classify.classify)
 app.command("errors")(errors.errors)
 app.add_typer(ablate.app, name="ablate")
+app.add_typer(study.app, name="study")
 app.add_typer(construct.app, name="attention")
 app.add_typer(manage.runs, name="runs")
 app.add_typer(manage.data, name="data")

@@ -97,7 +97,7 @@ class Progress:
             f"{one_line(key)} {value:.4g}" if isinstance(value, float) else f"{one_line(key)} {one_line(str(value))}"
             for key, value in info.items()
         )
-        self._bar.update(self._task, completed=done, rate=f"{_short(rate)} {self.unit}/s", info=shown)
+        self._bar.update(self._task, completed=done, total=self.total, rate=f"{_short(rate)} {self.unit}/s", info=shown)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
