@@ -23,6 +23,7 @@ A panel then stays in the cache while all rows pass, and weights come from memor
 #define ROWS 4
 #endif
 #define PANEL (2 * W)
+#define LINE 16 /* floats that come from memory together */
 #define LOG2E 1.44269504088896341f
 
 typedef float vec __attribute__((vector_size(4 * W), aligned(4), may_alias));
@@ -61,13 +62,18 @@ static float most_of(const float *x, long count) {
     return most;
 }
 
-/* ---- products: c (rows × columns) = a (rows × depth) times a packed matrix, or added to what c holds ---- */
+/* ---- products: c (rows × columns) = a (rows × depth) times a packed matrix, or added to what c holds ----
+
+While a tile is summed, its share of the panel that comes `next` is on its way from memory; behind the last panel, what
+is asked for does not matter. */
 
 #define TILE(NAME, COUNT)                                                                                              \
-    static inline void NAME(const float *b, const float *a, long a_row, float *c, long c_row, long depth, int add) {   \
+    static inline void NAME(const float *b, const float *a, long a_row, float *c, long c_row, long depth, int add,     \
+                            const float *next) {                                                                       \
         vec sums[COUNT][2];                                                                                            \
         for (int r = 0; r < COUNT; r++) sums[r][0] = sums[r][1] = (vec){0};                                            \
         for (long k = 0; k < depth; k++) {                                                                             \
+            __builtin_prefetch(next + k * LINE, 0, 2);                                                                 \
             vec left = *(const vec *)(b + k * PANEL), right = *(const vec *)(b + k * PANEL + W);                       \
             for (int r = 0; r < COUNT; r++) {                                                                          \
                 sums[r][0] += a[r * a_row + k] * left;                                                                 \
@@ -86,9 +92,11 @@ TILE(line, 1)
 static void product(const float *packed, const float *a, long a_row, float *c, long c_row, long rows, long depth,
                     long columns, int add) {
     for (long j = 0; j < columns; j += PANEL, packed += depth * PANEL) {
+        const float *next = packed + depth * PANEL;
         long r = 0;
-        for (; r + ROWS <= rows; r += ROWS) tile(packed, a + r * a_row, a_row, c + r * c_row + j, c_row, depth, add);
-        for (; r < rows; r++) line(packed, a + r * a_row, a_row, c + r * c_row + j, c_row, depth, add);
+        for (; r + ROWS <= rows; r += ROWS, next += depth * LINE)
+            tile(packed, a + r * a_row, a_row, c + r * c_row + j, c_row, depth, add, next);
+        for (; r < rows; r++) line(packed, a + r * a_row, a_row, c + r * c_row + j, c_row, depth, add, next);
     }
 }
 
