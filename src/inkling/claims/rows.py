@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inkling.claims import attention, averaging, bigram, gradients, mistakes, perplexity, recurrent, tokens
+from inkling.claims import attention, averaging, bigram, gradients, knowledge, mistakes, perplexity, recurrent, tokens
 from inkling.claims.ledger import Claim
 
 CLAIMS: tuple[Claim, ...] = (
@@ -14,4 +14,5 @@ CLAIMS: tuple[Claim, ...] = (
     *averaging.CLAIMS,
     *mistakes.CLAIMS,
     *attention.CLAIMS,
+    *knowledge.CLAIMS,
 )
