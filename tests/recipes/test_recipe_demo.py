@@ -14,7 +14,7 @@ import pytest
 
 from inkling.cli.app import main
 from inkling.errors import InklingError
-from inkling.recipes import demo
+from inkling.recipes import demo, demo_answers
 from inkling.runs.loading import load_classifier
 from inkling.text.grammar import grammar_bigram_nats, grammar_entropy
 from inkling.text.world import BLAME, DENIAL, PRAISE, VERDICTS, reviews
@@ -25,23 +25,29 @@ def little_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "GENERATED_WORDS", 20_000)
     monkeypatch.setattr(demo, "BIGRAM_MINUTES", 0.05)
     monkeypatch.setattr(demo, "GRU_MINUTES", 0.05)
+    monkeypatch.setattr(demo, "GPT_MINUTES", 0.05)
+    monkeypatch.setattr(demo_answers, "PEOPLE", 100)
+    monkeypatch.setattr(demo_answers, "READING_STEPS", 30)
+    monkeypatch.setattr(demo_answers, "FURTHER_STEPS", 10)
+    monkeypatch.setattr(demo_answers, "SIZES", {"layers": 1, "width": 32, "batch": 3, "vocabulary": 400})
     monkeypatch.setattr(demo, "GENERATED_REVIEWS", 1_500)
 
 
-def test_the_demo_measures_four_models_and_writes_two_pages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_demo_measures_six_models_and_writes_two_pages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "demo"
     assert main(["demo", "--out", str(out), "--json"]) == 0
     captured = capsys.readouterr()
     found = json.loads(captured.out)
-    assert re.findall(r"^\d/\d", captured.err, re.MULTILINE) == ["1/5", "2/5", "3/5", "4/5", "5/5"]
+    assert re.findall(r"^\d/\d", captured.err, re.MULTILINE) == [f"{n}/7" for n in range(1, 8)]
     assert found["real"] is False
     models = {row["model"]: row for row in found["rows"]}
-    assert {"word-bigram", "word-counts", "character-gru", "character 6-gram", "uniform bytes"} <= set(models)
+    assert {"word-bigram", "word-counts", "character-gru", "character-gpt", "uniform bytes"} <= set(models)
     truth = grammar_entropy()
     best_bigram = grammar_bigram_nats() * truth.bits_per_byte / truth.nats_per_token
     for name in ("word-bigram", "word-counts", "character 6-gram"):  # on 2,000 words: a tenth of slack for luck
         assert truth.bits_per_byte * 0.9 < models[name]["bits_per_byte"] < 2.0
-    assert truth.bits_per_byte < models["character-gru"]["bits_per_byte"] < 4.5  # three seconds of learning
+    for name in ("character-gru", "character-gpt"):
+        assert truth.bits_per_byte < models[name]["bits_per_byte"] < 4.5  # three seconds of learning
     assert models["uniform bytes"]["bits_per_byte"] == pytest.approx(8, abs=1e-12)
     assert models["word-bigram"]["bits_per_byte"] > best_bigram * 0.9
     page = (out / "report.html").read_text(encoding="utf-8")
@@ -60,6 +66,11 @@ def test_the_demo_measures_four_models_and_writes_two_pages(tmp_path: Path, caps
     assert f"{100 * classifier['accuracy']['low']:.1f}" in page
     assert f"inkling errors {out}/reviews-dan --on {out}/reviews-test.csv" in page
     assert "errors.html, beside this page" in page
+    assert "small transformer over characters" in page
+    assert "The transformer learns" in page
+    assert (found["answers"]["questions"], found["answers"]["model"]) == (20, "answers-gpt")
+    assert "Where was everybody born?" in page
+    assert f"inkling evaluate {out}/answers-gpt --pairs {out}/questions-test.jsonl" in page
     assert found["errors"] == str(out / "errors.html")
     assert "Where reviews-dan errs on reviews-test.csv" in (out / "errors.html").read_text(encoding="utf-8")
 
@@ -160,3 +171,32 @@ def test_a_reader_who_knows_how_reviews_are_made_reaches_the_best_accuracy() -> 
     assert counts == set(demo.JUDGEMENTS)
     assert last_words / 20_000 == pytest.approx(demo.LAST_WORD, abs=0.014)  # four standard errors, here and below
     assert right / 20_000 == pytest.approx(demo.best_accuracy(), abs=0.0082)
+
+
+def test_people_are_asked_about_whose_answers_were_not_learned(tmp_path: Path) -> None:
+    said: list[str] = []
+    seen: list[tuple[int, int, str]] = []
+    found = demo_answers.ask_about_people(tmp_path, said.append, lambda *step: seen.append(step))
+    assert said == ["Biographies: 100 generated biographies and 80 answers, 20 more held back."]
+    assert [(done, run) for done, _, run in seen] == [
+        *((step, "biographies-gpt") for step in range(1, 31)),
+        *((step, "answers-gpt") for step in range(1, 11)),
+    ]
+    learned = (tmp_path / "questions-train.jsonl").read_text(encoding="utf-8")
+    rows = [json.loads(line) for line in (tmp_path / "questions-test.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert found.report.questions == tuple(row["question"] for row in rows)
+    assert not [question for question in found.report.questions if question in learned]
+    text = (tmp_path / "biographies.txt").read_text(encoding="utf-8")
+    assert all(row["question"].removeprefix("Where was ").removesuffix(" born?") in text for row in rows)
+
+    best, transformer, nothing = demo_answers.answers_table(found).rows
+    truth = [row["answer"] for row in rows]
+    right = sum(one == place for one, place in zip(found.report.said, truth, strict=True))
+    assert best == ("who has read and forgets nothing", 100.0, None, None, 20)
+    assert (transformer[1], transformer[4]) == (pytest.approx(5 * right), right)
+    assert nothing[4] == truth.count(found.commonest)
+    assert f"'{found.commonest}'" in str(nothing[0])
+    shown = demo_answers.examples_table(found).rows
+    assert [(row[0], row[1], row[3]) for row in shown] == list(
+        zip(found.report.questions[:8], found.report.said[:8], truth[:8], strict=True)
+    )

@@ -41,7 +41,7 @@ app = typer.Typer(
 
     \b
     Examples to begin with:
-      inkling demo                              see everything at work, in two minutes
+      inkling demo                              see everything at work, in three minutes
       inkling train bigram novel.txt            train a model on your text
       inkling evaluate runs/bigram-novel --on other.txt
       inkling sample runs/bigram-novel

@@ -18,7 +18,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="Decides every random choice.")] = 0,
     json: Json = False,
 ) -> None:
-    """See everything at work in two minutes: train, measure, compare, write, classify, and pages to look at.
+    """See everything at work in three minutes: train, measure, compare, write, classify, answer, and pages to look at.
 
     \b
     Examples:
@@ -56,15 +56,18 @@ def demo(
             notice(sentence)
 
         shown = demonstrate(folder, real, say, show, seed)
-    curve = training_chart(shown.runs[-1].metrics(), "The character model learns")
+    curve = training_chart(shown.runs[-1].metrics(), "The transformer learns")
     page = replace(shown.page, exhibits=(*shown.page.exhibits[:2], curve, *shown.page.exhibits[2:]))
     report, mistakes = folder / "report.html", folder / ERRORS_PAGE
     write(page, report)
     errors.write(shown.reading.errors, mistakes)
     if json:
         classifier = {"real": shown.reading.real, **shown.reading.report.to_json()}
+        answers = shown.answers.report.to_json()
         pages = {"report": str(report), "errors": str(mistakes)}
-        print_json({**pages, "real": shown.real, **shown.matrix.to_json(), "classifier": classifier})
+        print_json(
+            {**pages, "real": shown.real, **shown.matrix.to_json(), "classifier": classifier, "answers": answers}
+        )
         return
     print_page(page)
     notice(f"A page with the curves: {report}")

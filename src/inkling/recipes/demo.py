@@ -1,10 +1,12 @@
-"""`inkling demo`: everything that exists so far, at work on one text and on reviews, in two minutes.
+"""`inkling demo`: everything that exists so far, at work on one text, on reviews and on questions, in three minutes.
 
-Text → three models → one ruler, baselines beside them → samples → a page. The text is generated (and then the truth is
+Text → four models → one ruler, baselines beside them → samples → a page. The text is generated (and then the truth is
 known: no model can need fewer bits than the grammar that wrote it), or with `real` a set of the catalogue.
 
 Reviews → a classifier → how many it reads rightly, of those held back → its most confident mistakes, with reasons. The
 reviews are generated too (and then it is known how many can be read rightly at all), or with `real` those of IMDB.
+
+Biographies and questions → a transformer that reads, and is asked (demo_answers.py).
 
 Attention → one experiment of the laboratory: two heads, one uncertain key, what is exact and what samples say.
 """
@@ -31,8 +33,10 @@ from inkling.measure.tally import LN2
 from inkling.models.sampling import SamplingConfig, sample
 from inkling.recipes.bigram import BigramRecipe, train_bigram
 from inkling.recipes.dan import DANRecipe, train_dan
+from inkling.recipes.demo_answers import Answers, answers_table, ask_about_people, examples_table
 from inkling.recipes.errors import find_mistakes
 from inkling.recipes.evaluation import EvaluationRecipe, evaluate_runs
+from inkling.recipes.gpt import GPTRecipe, train_gpt
 from inkling.recipes.gru import GRURecipe, train_gru
 from inkling.recipes.labelled import LabelledConfig, read_for, read_parts
 from inkling.recipes.ngram import NGramRecipe, train_ngram
@@ -50,6 +54,7 @@ GENERATED_WORDS = 300_000
 REAL_SET = "shakespeare"
 BIGRAM_MINUTES = 1.0
 GRU_MINUTES = 0.7
+GPT_MINUTES = 0.3
 
 GENERATED_REVIEWS = 10_000
 REAL_REVIEWS = "imdb-train"
@@ -64,13 +69,14 @@ LAST_WORD, MEANT, WRONG_LABELS = 0.4, 0.95, 0.05
 
 @dataclass(frozen=True)
 class Demonstration:
-    """What the demo found, ready to be shown; `runs` are on disk, the recurrent model last."""
+    """What the demo found, ready to be shown; `runs` are on disk, the transformer last."""
 
     page: Page
     matrix: Matrix
     runs: tuple[Run, ...]
     real: bool
     reading: Reading
+    answers: Answers
 
 
 @dataclass(frozen=True)
@@ -99,41 +105,53 @@ def demonstrate(
     say(f"Text: {what}.")
 
     vocabulary = 4096 if real_text else 512
-    say("1/5  A neural word bigram model, trained exactly on all pair counts at once …")
+    say("1/7  A neural word bigram model, trained exactly on all pair counts at once …")
     words = BigramRecipe(files=files, vocabulary=vocabulary, minutes=BIGRAM_MINUTES, seed=seed)
     _watch(train_bigram(words, folder / "word-bigram", say), on_progress)
-    say("2/5  A Kneser-Ney bigram over the same words: counting, the honest baseline …")
+    say("2/7  A Kneser-Ney bigram over the same words: counting, the honest baseline …")
     train_ngram(NGramRecipe(files=files, vocabulary=vocabulary), folder / "word-counts", say)
-    say("3/5  A recurrent model, character by character …")
+    say("3/7  A recurrent model, character by character …")
     characters = GRURecipe(files=files, minutes=GRU_MINUTES, seed=seed)
     _watch(train_gru(characters, folder / "character-gru", say), on_progress)
+    say("4/7  A small transformer, character by character …")
+    attending = GPTRecipe(files=files, minutes=GPT_MINUTES, seed=seed)
+    _watch(train_gpt(attending, folder / "character-gpt", say), on_progress)
 
     say("Measuring all of them, and baselines, on text that none has seen …")
-    names = tuple(str(folder / name) for name in ("word-bigram", "word-counts", "character-gru"))
+    names = tuple(str(folder / name) for name in ("word-bigram", "word-counts", "character-gru", "character-gpt"))
     matrix = evaluate_runs(EvaluationRecipe(names, (str(test_file),), seed=seed))
     runs = tuple(Run.open(name) for name in names)
 
-    say("4/5  A classifier, which says why …")
+    say("5/7  A classifier, which says why …")
     reading = read_reviews(folder, real, say, on_progress, seed)
-    say("5/5  Attention, exactly and simulated …")
+    say("6/7  A transformer that reads biographies, and answers from memory …")
+    answers = ask_about_people(folder, say, on_progress, seed)
+    say("7/7  Attention, exactly and simulated …")
     heads = experiment(Setting("heads", noise=0.5, seed=seed))
     exhibits: list[Exhibit] = [
         Prose(
-            f"Three language models, trained on {what}, and a classifier, trained on {reading.what}; all measured on "
-            "what was held back from them."
+            f"Four language models, trained on {what}, a classifier, trained on {reading.what}, and a transformer that "
+            f"answers, trained on {answers.what}; all measured on what was held back from them."
         ),
         comparison(matrix, real_text),
         Prose("\n\n".join(matrix.sentences()), "What can be said"),
         *_samples(runs[0], "word bigram", 60, seed),
-        *_samples(runs[2], "character model", 300, seed),
+        *_samples(runs[2], "recurrent model", 300, seed),
+        *_samples(runs[3], "transformer", 300, seed),
         reading_table(reading),
         mistake_table(reading.errors),
+        answers_table(answers),
+        examples_table(answers),
         Prose("\n\n".join(sentences(heads)), "Attention: two heads, and a key that cannot be trusted"),
         part_bars(heads),
         failure_chart(heads),
-        Prose(_next_commands(folder, reading), f"Next: try the runs in {folder}, or train on text of your own", True),
+        Prose(
+            _next_commands(folder, reading, answers),
+            f"Next: try the runs in {folder}, or train on text of your own",
+            True,
+        ),
     ]
-    return Demonstration(Page("Inkling at work", tuple(exhibits)), matrix, runs, real_text, reading)
+    return Demonstration(Page("Inkling at work", tuple(exhibits)), matrix, runs, real_text, reading, answers)
 
 
 def _watch(steps: Iterator[tuple[Run, Step]], on_progress: OnProgress) -> None:
@@ -141,7 +159,7 @@ def _watch(steps: Iterator[tuple[Run, Step]], on_progress: OnProgress) -> None:
         on_progress(step.step, step.steps, run.path.name)
 
 
-def _next_commands(folder: Path, reading: Reading) -> str:
+def _next_commands(folder: Path, reading: Reading, answers: Answers) -> str:
     """One a line, so that a line can be copied."""
     gru, dan = folder / "character-gru", reading.run.path
     return "\n".join(
@@ -150,8 +168,9 @@ def _next_commands(folder: Path, reading: Reading) -> str:
             f"inkling surprise {gru} {folder / 'test.txt'} --html surprise.html",
             f'echo "The plot was not bad, and the music was superb." | inkling classify {dan} - --why',
             f"inkling errors {dan} --on {reading.test_file} --html mistakes.html",
+            f"inkling evaluate {answers.run.path} --pairs {answers.questions} --html answers.html",
             "inkling attention heads --html heads.html",
-            "inkling train gru YOUR.txt --minutes 2",
+            "inkling train gpt YOUR.txt --minutes 2",
             "inkling train dan YOUR.csv",
         )
     )
@@ -160,7 +179,8 @@ def _next_commands(folder: Path, reading: Reading) -> str:
 def comparison(matrix: Matrix, real: bool) -> Table:
     """Best first, in bits per byte, with the truth below where it is known."""
     names = {"word-bigram": "neural word bigram", "word-counts": "Kneser-Ney word bigram"}
-    names |= {"character-gru": "recurrent character model", "uniform bytes": "nothing known: every byte equally likely"}
+    names |= {"character-gru": "recurrent character model", "character-gpt": "small transformer over characters"}
+    names |= {"uniform bytes": "nothing known: every byte equally likely"}
     cells: list[tuple[Cell, ...]] = [
         (
             names.get(row.model, row.model),
