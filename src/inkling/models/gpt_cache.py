@@ -7,7 +7,7 @@ from any number of times. A cache is written to only behind what it has given ou
     gather   any other choice of states: copied into a cache of their own
 
 Texts that are written together thus share a cache from their second token on, and each token is one pass for all.
-Room is doubled when it is used up, so a token is copied once or twice on average.
+Room that is used up becomes four times as much, so a token is copied once at most, or nearly so.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Cache:
 
 
 def _room(most: int, length: int) -> int:
-    return min(most, max(FIRST_ROOM, 2 * length))
+    return min(most, max(FIRST_ROOM, 4 * length))
 
 
 def _span(rows: list[int]) -> slice | list[int]:
