@@ -11,10 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from inkling.claims import knowledge
-from inkling.claims.knowledge import (
+from inkling.claims import birthplaces, knowledge
+from inkling.claims.birthplaces import (
+    NAMES,
     Learned,
     Material,
+    Plan,
     Way,
     learn,
     material_of,
@@ -38,10 +40,10 @@ PEOPLE = 150  # 30 of them judge
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(knowledge, "PEOPLE", PEOPLE)
-    monkeypatch.setattr(knowledge, "_KEPT", {})
+    monkeypatch.setattr(birthplaces, "PEOPLE", PEOPLE)
+    monkeypatch.setattr(birthplaces, "_KEPT", {})
     yield
-    knowledge.read_material.cache_clear()
+    birthplaces.read_material.cache_clear()
 
 
 def report(material: Material, said: list[str], confidence: float = 0.5, name: str = "model") -> AnswerReport:
@@ -55,7 +57,7 @@ def told(monkeypatch: pytest.MonkeyPatch, **answers: list[str]) -> Material:
 
     def learned(context: Context, way: Way) -> Learned:
         nats = () if way == "questions" else (1.5, 2.0)
-        return Learned(report(material, answers[way], name=knowledge.NAMES[way]), nats, 3.0)
+        return Learned(report(material, answers[way], name=NAMES[way]), nats, 3.0)
 
     monkeypatch.setattr(knowledge, "learn", learned)
     return material
@@ -123,17 +125,18 @@ def test_in_a_world_without_birthplaces_no_line_pairs_name_and_answer() -> None:
 
 
 def test_each_way_is_what_it_is_called() -> None:
-    (alone,) = stages("questions", "d", "p")
+    plan = Plan(3, 5, 2, layers=2, vocabulary=500)
+    (alone,) = stages("questions", "d", "p", plan)
     assert (alone.recipe.files, alone.recipe.tokens, alone.recipe.objective) == ((), "character", "question")
-    first, second = stages("published", "d", "p")
+    assert (alone.recipe.steps, alone.recipe.layers) == (3, 2)
+    first, second = stages("published", "d", "p", plan)
     assert (first.recipe.objective, first.recipe.files, first.recipe.pairs) == ("span-corruption", ("d",), ())
     assert (second.recipe.objective, second.recipe.files, second.recipe.pairs) == ("question", (), ("p",))
-    first, second = stages("ours", "d", "p")
+    assert (first.recipe.steps, second.recipe.steps, first.recipe.vocabulary) == (5, 2, 500)
+    first, second = stages("ours", "d", "p", plan)
     assert (first.recipe.ask, second.recipe.ask, second.recipe.base) == (False, True, "first")
-    assert stages("removed", "d", "p") == (first, second)
-    assert (
-        sum(stage.recipe.steps for stage in stages("published", "d", "p")) == first.recipe.steps + second.recipe.steps
-    )
+    assert (first.recipe.steps, second.recipe.steps) == (5, 2)
+    assert stages("removed", "d", "p", plan) == (first, second)
 
 
 def test_nats_are_those_of_a_token_of_the_documents() -> None:
@@ -227,10 +230,9 @@ def test_f5_holds_where_who_does_not_know_names_places_that_no_line_has_beside_t
 def test_trainings_are_done_once_and_judged_without_having_seen_the_answers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(knowledge, "PEOPLE", 60)
-    for name, steps in (("QUESTION_STEPS", 3), ("READING_STEPS", 40), ("FURTHER_STEPS", 4)):
-        monkeypatch.setattr(knowledge, name, steps)
-    monkeypatch.setattr(knowledge, "SETTINGS", {"layers": 1, "width": 32, "batch": 3, "vocabulary": 400})
+    monkeypatch.setattr(birthplaces, "PEOPLE", 60)
+    plan = Plan(3, 40, 4, layers=1, width=32, batch=3, vocabulary=400)
+    monkeypatch.setattr(birthplaces, "GENERATED_PLAN", plan)
     read: list[str] = []
     trained = pretraining.train_stages
 
@@ -238,7 +240,7 @@ def test_trainings_are_done_once_and_judged_without_having_seen_the_answers(
         read.extend(path.read_text(encoding="utf-8") for path in sorted(folder.glob("pairs.jsonl")))
         return trained(chain, folder)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(knowledge, "train_stages", watched)
+    monkeypatch.setattr(birthplaces, "train_stages", watched)
     said: list[str] = []
     context = Context(say=said.append)
     found: dict[Way, Learned] = {way: learn(context, way) for way in ("questions", "ours", "published", "removed")}
@@ -251,7 +253,7 @@ def test_trainings_are_done_once_and_judged_without_having_seen_the_answers(
         assert len(one.report.said) == len(material.dev) == 12
         assert len(one.nats) == (0 if way == "questions" else 2)
         assert all(0 < nats < 8 for nats in one.nats)
-    monkeypatch.setattr(knowledge, "QUESTION_STEPS", 4)
+    monkeypatch.setattr(birthplaces, "GENERATED_PLAN", replace(plan, question_steps=4))
     assert learn(context, "questions") is not found["questions"]
 
 
