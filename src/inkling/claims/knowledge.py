@@ -80,7 +80,8 @@ def pretrained(context: Context) -> Finding:
     }
     return Finding(
         f"{_on(material)}{percent(match)} of {len(material.dev):,} after {material.plan.steps} ({ours.seconds:.0f} "
-        f"s).{read} The published way (span corruption, then pairs), as many steps with the same model: {percent(other)}.",
+        f"s).{read} The published way (span corruption, then pairs) with as many steps of the same model: "
+        f"{percent(other)}.",
         "holds" if enough and match.low > commonest.value else "fails",
         figures,
         (_standing("F3: with documents", material, [ours.report, published.report]), _bars(context)),
