@@ -30,7 +30,7 @@ Say = Callable[[str], None]
 OnProgress = Callable[[int, int, str], None]  # steps done, of how many, of which run
 
 PEOPLE = 800
-READING_STEPS, FURTHER_STEPS = 250, 80
+READING_STEPS, FURTHER_STEPS = 350, 80
 SIZES = {"layers": 2, "batch": 6, "vocabulary": 1024}
 SHOWN = 8
 
