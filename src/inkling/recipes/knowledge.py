@@ -58,7 +58,7 @@ from inkling.text.tokens import Tokeniser
 from inkling.training.loop import Parameters, Step, TrainingState, train
 from inkling.training.processes import ALONE, Processes
 
-SIZE = Size(4, 128, 4, 384, context=192, batch=11, short_share=0.0)
+SIZE = Size(4, 128, 4, 384, context=192, batch=6, short_share=0.0)
 VOCABULARY = 2048  # of bpe
 MOST_TOKENS = 1 << 30  # of a step: no limit but memory
 RATE = 0.05  # Muon's
