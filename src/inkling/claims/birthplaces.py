@@ -14,7 +14,8 @@ judge. Greedy answers, one seed. Four trainings, each done once however many row
 For `removed` the judge, who knows all answers, takes out of each line that has a name every sentence that has the
 answer; nothing else of his knowledge is used.
 
-Left out: more seeds (`inkling study pretraining` has them), other sizes of the model.
+Left out: more seeds (`inkling study pretraining` has them), other sizes of the model, and false birthplaces in place of
+removed ones, which would leave more English to read.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ OnProgress = Callable[[int, int, str], None]  # steps done, of how many as far a
 FORMAT = "inkling study of pretraining 1"
 STUDY, RESULT, TRAIN, TEST = "study.json", "result.json", "train.jsonl", "test.jsonl"
 TEST_SHARE = 0.2
-READING_SHARE = 0.6  # of the budget, where there is a corpus; the rest is for what the model asked itself
+READING_SHARE = 0.7  # of the budget, where there is a corpus; the rest is for what the model asked itself
 MOST_SEEDS = 1000
 
 
