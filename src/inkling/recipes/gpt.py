@@ -66,7 +66,7 @@ ROTARY_BASE, SHORT_ROTARY_BASE = 1000.0, 200.0  # the second for contexts up to 
 SHORT_CONTEXT = 64
 REPEATED = 3.0  # epochs, above which decay and dropout hold against learning by heart
 DECAY = 0.1  # of the matrices, then
-DROPOUT = 0.1  # then
+DROPOUT, MOST_DROPOUT = 0.04, 0.3  # then, for each time that the epochs double
 GRAM_ROWS = 1 << 15
 
 
@@ -350,15 +350,20 @@ def settle(recipe: GPTRecipe, source: Source, say: Say = lambda _: None, process
         recipe = replace(recipe, steps=max(20, int(seconds / per_token / recipe.tokens_a_step)))
     read = recipe.steps * recipe.tokens_a_step
     judged = min(JUDGED_TOKENS, max(4096, int(JUDGED_SHARE * read / EVALUATIONS / SCORING_WORK)))
-    repeated = read > REPEATED * len(source.stream)
+    epochs = read / len(source.stream)
     momentum = BRIEF_MOMENTUM if recipe.steps < BRIEF_STEPS else MOMENTUM
     return replace(
         recipe,
         judged=recipe.judged or judged,
         momentum=recipe.momentum if recipe.momentum >= 0 else momentum,
-        decay=recipe.decay if recipe.decay >= 0 else DECAY * repeated,
-        dropout=recipe.dropout if recipe.dropout >= 0 else DROPOUT * repeated,
+        decay=recipe.decay if recipe.decay >= 0 else DECAY * (epochs > REPEATED),
+        dropout=recipe.dropout if recipe.dropout >= 0 else dropout_for(epochs),
     )
+
+
+def dropout_for(epochs: float) -> float:
+    """More, the more often each token is read; none where that is seldom."""
+    return round(min(MOST_DROPOUT, DROPOUT * math.log2(epochs)), 3) if epochs > REPEATED else 0.0
 
 
 def finish(recipe: AnyRecipe, size: Size, length: int, say: Say) -> AnyRecipe:
@@ -418,7 +423,7 @@ def time_of_token(recipe: GPTRecipe, source: Source, processes: Processes = ALON
     Of several processes the first one times its share of the texts, which all work on at once.
     """
     steps = recipe.steps or 1000
-    trial = replace(recipe, steps=steps, decay=0.0, dropout=DROPOUT, momentum=MOMENTUM, minutes=0.0)
+    trial = replace(recipe, steps=steps, decay=0.0, dropout=MOST_DROPOUT, momentum=MOMENTUM, minutes=0.0)
     batches = next_tokens(trial, source, processes)
     sizes = trial.sizes(source.tokeniser.size)
     objective = make_objective(trial, sizes, processes, start_parameters(trial, sizes))
