@@ -81,7 +81,7 @@ class Plan:
         return f"{self.reading_steps} + {self.further_steps} steps"
 
 
-PLAN = Plan(250, 500, 200)
+PLAN = Plan(400, 950, 300)
 GENERATED_PLAN = Plan(100, 250, 80, layers=2, batch=6, vocabulary=1024)
 
 
