@@ -127,7 +127,7 @@ def test_a_model_starts_from_the_frequencies_of_its_tokens(tmp_path: Path) -> No
     file.write_text("aab\n" * 100, encoding="utf-8")
     prepared = prepare(GRURecipe(files=(str(file),), hidden=8, steps=1, dropout=0.0))
     bias = prepared.objective.parameters["bias"].numpy()
-    chances = dict(zip("?\nab", np.exp(bias)[[0, *(prepared.source.tokeniser.encode(["\nab"]).ids)]], strict=True))
+    chances = dict(zip("?\nab", np.exp(bias)[[0, *(prepared.material.tokeniser.encode(["\nab"]).ids)]], strict=True))
     assert chances["a"] == pytest.approx(0.5, abs=0.01)
     assert chances["b"] == pytest.approx(0.25, abs=0.01)
     assert chances["?"] < 0.001

@@ -219,7 +219,7 @@ def prepare(
             **{f"epochs_of_{way}": round(times, 2) for way, times in epochs.items()},
             **{name: getattr(recipe, name) for name in ("layers", "width", "context")},
         },
-        files={ASKED_FILE: write_asked(asked)} if asked else {},
+        files={ASKED_FILE: write_asked(asked)} if recipe.ask else {},
     )
 
 
