@@ -140,6 +140,15 @@ def test_what_it_asked_itself_is_kept_and_resumed_from(
     assert (whole.path / ASKED_FILE).read_bytes() == (tmp_path / "part" / ASKED_FILE).read_bytes()
 
 
+def test_a_run_without_an_answer_of_its_own_can_be_gone_on_with(
+    lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(knowledge, "ask_itself", lambda *_: [])
+    broken = trained(told(lab, base=str(lab / "reader"), ask=True), tmp_path / "part", until=3)
+    assert "asked=" not in broken.info["recipe"]["objective"]
+    assert len(list(resume_knowledge(broken))) == 5
+
+
 def test_answers_of_any_kind_come_back_as_they_were(tmp_path: Path) -> None:
     asked = [('Where was "X\tY" born?', "Île-de-\tFrance"), ("a", "'\"")]
     (tmp_path / ASKED_FILE).write_bytes(write_asked(asked))
