@@ -75,7 +75,7 @@ def test_ctrl_c_keeps_what_was_learned_and_resume_goes_on(
     [
         (("--minutes", "0"), "--minutes is 0; give a number above 0, or leave it out."),
         (("--layers", "7"), "--layers is 7; give 1, 2 or 3."),
-        (("--dropout", "-0.1"), "--dropout is -0.1; give a share from 0 to below 1."),
+        (("--dropout", "-0.1"), "--dropout is -0.1; give 0 or more."),
         (("--dropout", "1.5"), "--dropout is 1.5; give a share from 0 to below 1."),
         (("--tokens", "letter"), "--tokens is letter; give one of character, byte, bpe, word."),
         (("--tied", "--dimension", "3"), "--tied needs --dimension equal to --hidden, but they are 3 and 16."),

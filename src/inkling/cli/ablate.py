@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -21,6 +20,7 @@ from inkling.cli.options import (
     check_seed,
     print_json,
     reading_labels,
+    runs_folder,
 )
 
 Item = TypeVar("Item")
@@ -98,7 +98,7 @@ def dan(
         standardise=standardise,
         reading=reading_labels((), text_column, label_column, encoding, header, format, bad_rows, seed),
     )
-    folder = Path(out) if out else Path(os.environ.get("INKLING_RUNS", "runs"), run_name("ablation", recipe.files))
+    folder = Path(out) if out else runs_folder() / run_name("ablation", recipe.files)
     try:
         with progress(None, "Training", "epochs") as bar:
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from inkling.recipes.classification import ClassifierMatrix
     from inkling.recipes.evaluation import EvaluationRecipe
     from inkling.recipes.labelled import LabelledConfig
-    from inkling.report.terminal import Progress
 
 
 def evaluate(
@@ -147,7 +146,7 @@ def _by_answers(recipe: AnswersRecipe) -> AnswerMatrix:
     from inkling.report.terminal import notice, progress
 
     with progress(None, "Answering", "questions") as bar:
-        return evaluate_answers(recipe, notice, _shown(bar))
+        return evaluate_answers(recipe, notice, bar.show)
 
 
 def _by_verdicts(
@@ -157,7 +156,7 @@ def _by_verdicts(
     from inkling.report.terminal import notice, progress
 
     with progress(None, "Measuring", "stages") as bar:
-        return evaluate_classifiers(runs, on, labelled, notice, _shown(bar), overlap)
+        return evaluate_classifiers(runs, on, labelled, notice, bar.show, overlap)
 
 
 def _by_text(recipe: EvaluationRecipe) -> Matrix:
@@ -165,12 +164,4 @@ def _by_text(recipe: EvaluationRecipe) -> Matrix:
     from inkling.report.terminal import progress
 
     with progress(None, "Measuring", "bytes") as bar:
-        return evaluate_runs(recipe, _shown(bar))
-
-
-def _shown(bar: Progress) -> Callable[[int, int, str], None]:
-    def show(done: int, total: int, what: str) -> None:
-        bar.total = total
-        bar.update(done, now=what)
-
-    return show
+        return evaluate_runs(recipe, bar.show)

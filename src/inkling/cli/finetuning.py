@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from inkling.cli.following import fill_recipe, follow, run_path, write_a_line
 from inkling.cli.options import AnswerColumn, BadRows, ConfigFile, Json, Out, QuestionColumn, Seed
-from inkling.cli.train import fill_recipe, follow, run_path, write_a_line
 
 
 def finetune(
@@ -48,13 +48,9 @@ def finetune(
       inkling finetune runs/gpt-biographies questions.tsv --minutes 1
       inkling finetune runs/gpt-biographies questions.tsv --documents biographies.txt --ask --minutes 2
     """
-    given = locals() | {"base": run, "files": documents or [], "ask": ask}
-    from inkling.errors import UsageError
+    given = locals() | {"base": run, "files": documents or [], "ask": ask or None}
     from inkling.recipes.knowledge import KnowledgeRecipe, train_knowledge
 
-    for name in ("dropout", "decay"):
-        if given[name] is not None and given[name] < 0:
-            raise UsageError(f"--{name} is {given[name]:g}; give 0 or more.")
     recipe = fill_recipe(KnowledgeRecipe, given)
     path = run_path(out, "gpt", recipe.pairs)
     follow(lambda say: train_knowledge(recipe, path, say, write_a_line), path, json, shared=True)

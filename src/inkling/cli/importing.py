@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from inkling.cli.options import Json, print_json
+from inkling.cli.following import announce
+from inkling.cli.options import Json, runs_folder
 
 
 def import_model(
@@ -28,18 +28,11 @@ def import_model(
       inkling import exported/ --out runs/theirs
       inkling evaluate runs/theirs runs/gpt-novel --on other.txt
     """
-    from inkling.figures import Column, Table
     from inkling.recipes.importing import import_run
-    from inkling.report.terminal import notice, print_table
+    from inkling.report.terminal import notice
     from inkling.runs.run import unused_path
 
     source = Path(folder)
-    path = Path(out) if out else unused_path(Path(os.environ.get("INKLING_RUNS", "runs")), source.absolute().name)
+    path = Path(out) if out else unused_path(runs_folder(), source.absolute().name)
     run = import_run(source, path, notice)
-    summary = run.info["summary"]
-    if json:
-        print_json({"run": str(run.path), "kind": run.kind, **summary})
-        return
-    rows = tuple((name, value) for name, value in summary.items())
-    columns = (Column("figure"), Column("value", ",.10g"))
-    print_table(Table(f"{run.path}", columns, rows, (f"Next: inkling sample {run.path}",)))
+    announce(run, json, (f"Next: inkling sample {run.path}",))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from inkling.cli.options import Json, print_json
+from inkling.cli.options import Json, print_json, runs_folder
 
 runs = typer.Typer(
     help="List, show and remove runs.\n\n\b\nExample:\n  inkling runs list", no_args_is_help=True, rich_markup_mode=None
@@ -34,7 +33,7 @@ def list_all(folder: Folder = None, json: Json = False) -> None:
     from inkling.report.terminal import print_table
     from inkling.runs.run import list_runs
 
-    where = Path(folder or os.environ.get("INKLING_RUNS", "runs"))
+    where = Path(folder) if folder else runs_folder()
     found = list_runs(where)
     if json:
         print_json([{"path": str(run.path), **run.info} for run in found])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -106,6 +108,11 @@ def reading_pairs(
     from inkling.text.questions import PairsConfig
 
     return PairsConfig(question_column, answer_column, encoding, header, format, check_bad_rows(bad_rows))
+
+
+def runs_folder() -> Path:
+    """Where runs go that are not told where."""
+    return Path(os.environ.get("INKLING_RUNS", "runs"))
 
 
 def check_seed(seed: int) -> None:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from inkling.cli.options import AnswerColumn, BadRows, ConfigFile, Json, QuestionColumn, Seed, TextColumn, print_json
-from inkling.cli.train import fill_recipe
+from inkling.cli.following import fill_recipe
+from inkling.cli.options import (
+    AnswerColumn,
+    BadRows,
+    ConfigFile,
+    Json,
+    QuestionColumn,
+    Seed,
+    TextColumn,
+    print_json,
+    runs_folder,
+)
 
 app = typer.Typer(
     help="Train models in pairs for one question, and see whether the difference is real.\n\n\b\nExample:\n"
@@ -61,15 +70,10 @@ def pretraining(
     if html and (Path(html).is_dir() or not Path(html).parent.is_dir()):  # before minutes of work
         raise UsageError(f"--html is '{html}', which cannot be written; name a file in a folder that exists.")
     recipe = PretrainingRecipe(fill_recipe(KnowledgeRecipe, given), tuple(test or ()), seeds)
-    folder = Path(out) if out else Path(os.environ.get("INKLING_RUNS", "runs"), run_name("pretraining", (corpus,)))
+    folder = Path(out) if out else runs_folder() / run_name("pretraining", (corpus,))
     try:
         with progress(None, "Training", "steps") as bar:
-
-            def show(done: int, total: int, what: str) -> None:
-                bar.total = total
-                bar.update(done, now=what)
-
-            found = run_study(recipe, folder, notice, show)
+            found = run_study(recipe, folder, notice, bar.show)
     except KeyboardInterrupt:
         if folder.exists():
             notice(f"Stopped; what was trained is kept in {folder}. Go on with the same command.")

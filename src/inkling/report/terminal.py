@@ -99,6 +99,11 @@ class Progress:
         )
         self._bar.update(self._task, completed=done, total=self.total, rate=f"{_short(rate)} {self.unit}/s", info=shown)
 
+    def show(self, done: int, total: int, now: str) -> None:
+        """The same of work whose extent is learned on the way, and which says what it is at."""
+        self.total = total
+        self.update(done, now=now)
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
