@@ -13,6 +13,7 @@ import pytest
 
 from inkling.errors import InklingError, UsageError
 from inkling.recipes import knowledge, pretraining
+from inkling.recipes.gpt import MINUTES
 from inkling.recipes.knowledge import KnowledgeRecipe, read_asked
 from inkling.recipes.pretraining import PretrainingRecipe, read_parts, run_study, stages_with, stages_without
 from inkling.runs.recording import read
@@ -170,6 +171,8 @@ def test_both_trainings_have_the_same_budget() -> None:
     (alone,) = stages_without(told)
     assert (alone.recipe.minutes, alone.recipe.files, alone.recipe.pairs) == (5, (), ("b",))
     assert [stage.recipe.steps for stage in stages_with(replace(told, minutes=0, steps=70))] == [49, 21]
+    untold = stages_with(replace(told, minutes=0))  # and not what each would have alone
+    assert sum(stage.recipe.minutes for stage in untold) == pytest.approx(MINUTES)
 
 
 def test_without_a_form_of_questions_nothing_is_asked_and_that_is_said(

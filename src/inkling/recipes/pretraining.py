@@ -33,6 +33,7 @@ from inkling.models.answering import AnsweringConfig, answer_questions
 from inkling.recipes.asking import question_form
 from inkling.recipes.data import open_corpus, resolve
 from inkling.recipes.documents import Pair
+from inkling.recipes.gpt import MINUTES
 from inkling.recipes.knowledge import KnowledgeRecipe, resume_knowledge, train_knowledge
 from inkling.runs.files import finite, sweep, write_file
 from inkling.runs.loading import load_language_model
@@ -93,9 +94,9 @@ def stages_without(recipe: KnowledgeRecipe) -> tuple[Stage]:
 
 
 def _budget(recipe: KnowledgeRecipe, share: float) -> KnowledgeRecipe:
-    return replace(
-        recipe, minutes=share * recipe.minutes, steps=max(1, round(share * recipe.steps)) * bool(recipe.steps)
-    )
+    """A share of the budget; of what a training has that is told none, if neither minutes nor steps are told."""
+    minutes = recipe.minutes if recipe.minutes or recipe.steps else MINUTES
+    return replace(recipe, minutes=share * minutes, steps=max(1, round(share * recipe.steps)) * bool(recipe.steps))
 
 
 def train_stages(
