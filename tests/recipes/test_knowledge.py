@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -244,6 +245,30 @@ def test_answers_that_do_not_end_or_are_empty_are_not_learned(lab: Path, monkeyp
     assert [place for _, place in found] == ["Velden"] * 4
 
 
+def test_questions_are_read_like_documents_and_so_by_whoever_goes_on(lab: Path, tmp_path: Path) -> None:
+    low = trained(told(lab, normalise="lower", tokens="character", vocabulary=0, steps=2), tmp_path / "low")
+    further = prepare(told(lab, base=str(low.path), files=()))
+    assert (further.recipe.normalise, further.recipe.tokens) == ("lower", "character")
+    model = further.model(further.objective.parameters)
+    assert isinstance(model, Transformer)
+    places = {question.lower(): place for question, place in WORLD.pairs_train}
+    for row in further.batch(0).inputs:
+        question, _, said = ids_text(model, row.tolist()).partition(MARK)
+        assert said.startswith(f" {places[question.strip()]}")  # what is said keeps its letters
+
+
+def test_the_card_tells_texts_pairs_and_what_the_training_began_from(lab: Path, tmp_path: Path) -> None:
+    run = trained(told(lab, base=str(lab / "reader"), files=(), steps=1), tmp_path / "further")
+    card = (run.path / "README.md").read_text(encoding="utf-8")
+    digest = hashlib.sha256((lab / "pairs.tsv").read_bytes()).hexdigest()
+    assert f"`{lab / 'pairs.tsv'}`: 48 questions with answers,\nSHA-256 `{digest}`.\n" in card
+    assert f"It began with the weights of `{lab / 'reader'}`.\n" in card
+    assert "None" not in card.partition("## Use")[0]
+    first = (lab / "reader" / "README.md").read_text(encoding="utf-8")
+    assert f"`{lab / 'lives.txt'}`: 60 rows" in first
+    assert "It began" not in first
+
+
 # ------------------------------------------------------------------------------------------------ mistakes
 
 
@@ -257,7 +282,8 @@ def test_answers_that_do_not_end_or_are_empty_are_not_learned(lab: Path, monkeyp
         ({"pairs": (), "objective": "question"}, "needs questions and answers; give them with --pairs"),
         ({"files": (), "objective": "next"}, "no documents to learn from"),
         ({"objective": "asked"}, "no questions that the model asked itself"),
-        ({"tokens": "word", "vocabulary": 50}, "no token of its own for the mark"),
+        ({"tokens": "word", "vocabulary": 50}, "word tokens have none for the mark"),
+        ({"normalise": "letters"}, "--normalise letters removes the mark"),
     ],
 )
 def test_a_mistake_is_one_sentence(lab: Path, changes: dict[str, Any], sentence: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from inkling.configuration import from_record
@@ -56,11 +56,27 @@ def _trained_on(run: Run) -> str:
     if data.get("held_out_sha256"):
         held_out += f", SHA-256 `{data['held_out_sha256']}`"
     notes = "".join(f"- {note}\n" for note in data["notes"])
-    return f"""{came}{", ".join(f"`{name}`" for name in data["files"])}: {data["rows"]:,} rows, {data["bytes"]:,} bytes,
-SHA-256 `{data["sha256"]}`.
-Held out: {held_out}.
+    return f"""{came}{_files(run)}Held out: {held_out}.
 Normalisation: {run.info["normalise"]}.
 {_labels(data)}{notes}"""
+
+
+def _files(run: Run) -> str:
+    """Texts and pairs with their fingerprints, and the run that a training began from."""
+    data = run.info["data"]
+    asked = data.get("pairs") or {"files": []}
+    texts = data["files"][: len(data["files"]) - len(asked["files"])]
+    lines = ""
+    if texts:
+        lines += f"{_named(texts)}: {data['rows']:,} rows, {data['bytes']:,} bytes,\nSHA-256 `{data['sha256']}`.\n"
+    if asked["files"]:
+        lines += f"{_named(asked['files'])}: {asked['rows']:,} questions with answers,\nSHA-256 `{asked['sha256']}`.\n"
+    base = run.info["recipe"].get("base")
+    return lines + (f"It began with the weights of `{base}`.\n" if base else "")
+
+
+def _named(files: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in files)
 
 
 def _elsewhere(run: Run) -> str:

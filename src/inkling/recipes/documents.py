@@ -97,8 +97,9 @@ class Library:
         mark, end = encode(tokeniser, [MARK, END])
         if len(mark) != 1 or len(end) != 1 or mark[0] == tokeniser.unknown:
             raise UsageError(
-                f"Tokens of the kind '{tokeniser.kind}' have no token of its own for the mark of a question; use "
-                "character, byte or bpe tokens."
+                f"The {tokeniser.kind} tokens have none for the mark behind a question (U+001A): they were made from "
+                "text without questions, or are too few; begin from a run that was trained with --pairs, or use bpe "
+                "tokens."
             )
         places = {head.strip(): place for place, head in reversed(list(enumerate(heads)))}
         subjects = subject_of([question for question, _ in pairs]) if pairs else []

@@ -33,7 +33,7 @@ from inkling.models.gpt_loss import Batch
 from inkling.models.gpt_model import Transformer
 from inkling.models.spelling import Speller
 from inkling.recipes.asking import ask_itself
-from inkling.recipes.data import LanguageText, open_text
+from inkling.recipes.data import LanguageText, open_text, resolve
 from inkling.recipes.documents import OF_PAIRS, Library, Pair, Rounds, parse_mixture
 from inkling.recipes.gpt import (
     MINUTES,
@@ -111,21 +111,19 @@ class KnowledgeRecipe(GPTRecipe):
 
 @dataclass(frozen=True)
 class DocumentText:
-    """The documents and pairs of a training, as run.json names them."""
+    """The documents and pairs of a training, as run.json names them. What is read, documents and questions, goes
+    through the `chain`; what is to be said, answers, does not."""
 
     text: LanguageText | None
     pairs: Pairs | None
-
-    @property
-    def chain(self) -> Chain:
-        return self.text.chain if self.text else Chain()
+    chain: Chain
 
     def lines(self) -> list[str]:
         return [line for block in self.text.all_blocks() for line in block if line.strip()] if self.text else []
 
     def question_pairs(self) -> list[Pair]:
         found = self.pairs
-        return list(zip(found.questions, found.answers or (), strict=True)) if found else []
+        return list(zip(map(self.chain, found.questions), found.answers or (), strict=True)) if found else []
 
     def describe(self) -> dict[str, Any]:
         pairs = self.pairs.describe() if self.pairs else {"files": [], "sha256": None, "notes": [], "rows": 0}
@@ -167,12 +165,12 @@ def prepare(
 ) -> Prepared:
     """Reads documents and pairs, makes the tokeniser or takes that of the base, and settles what is left open."""
     started = time.perf_counter()
-    source = _open(recipe, say)
-    lines, pairs = source.lines(), source.question_pairs()
     base = _base(recipe) if recipe.base and folder is None else None
     if base is not None:
         tokeniser = base.tokeniser
-        recipe = replace(recipe, width=base.config.dimension, **{n: getattr(base.config, n) for n in SAME_AS_BASE})
+        recipe = _like(recipe, base)
+    source = _open(recipe, say)
+    lines, pairs = source.lines(), source.question_pairs()
     if tokeniser is None:
         tokeniser = _learn_tokeniser(recipe, lines, pairs)
     asked: Sequence[Pair] = ()
@@ -235,17 +233,29 @@ def _base(recipe: KnowledgeRecipe) -> Transformer:
     return found
 
 
+def _like(recipe: KnowledgeRecipe, base: Transformer) -> KnowledgeRecipe:
+    """The recipe with what a base has decided already: sizes, tokens, and how text is read."""
+    decided = {name: getattr(base.config, name) for name in SAME_AS_BASE}
+    decided |= {"width": base.config.dimension, "tokens": base.tokeniser.kind, "normalise": str(base.chain)}
+    return replace(recipe, **decided)
+
+
 def _open(recipe: KnowledgeRecipe, say: Say) -> DocumentText:
+    chain = Chain.parse(recipe.normalise)
+    if MARK not in chain(MARK):
+        raise UsageError(f"--normalise {chain} removes the mark between question and answer (U+001A); leave it out.")
     text = open_text(recipe, say) if recipe.files else None
     pairs = None
     if recipe.pairs:
-        columns = PairsConfig(recipe.question_column, recipe.answer_column, bad_rows=recipe.bad_rows)
-        pairs = read_pairs(recipe.pairs, columns)
+        reading = PairsConfig(
+            recipe.question_column, recipe.answer_column, header=recipe.header, bad_rows=recipe.bad_rows
+        )
+        pairs = read_pairs([resolve(name) for name in recipe.pairs], reading)
         for note in pairs.notes:
             say(note)
     if text is None and pairs is None:
         raise UsageError("There is nothing to learn from; give documents, or pairs of question and answer.")
-    return DocumentText(text, pairs)
+    return DocumentText(text, pairs, chain)
 
 
 def _learn_tokeniser(recipe: KnowledgeRecipe, lines: list[str], pairs: Sequence[Pair]) -> Tokeniser:
