@@ -163,6 +163,7 @@ def with_spare_rows(folder: Path) -> None:
         (lambda folder: (folder / "config.json").write_text("[]"), "config.json holds no record"),
         (lambda folder: change(folder, "config.json", model_type="gpt2"), "Inkling reads qwen3 and llama"),
         (lambda folder: (folder / "tokenizer.json").unlink(), "theirs has no tokenizer.json"),
+        (lambda folder: (folder / "tokenizer.json").write_bytes(b"\xff"), "tokenizer.json cannot be read ("),
         (with_added_token, "is not a tokeniser that Inkling has (it found added tokens or a normaliser)"),
         (lambda folder: (folder / "model.safetensors").unlink(), "has neither model.safetensors nor"),
         (lambda folder: (folder / "model.safetensors").write_bytes(b"no"), "model.safetensors cannot be read ("),

@@ -173,5 +173,5 @@ def test_what_a_mixture_lacks_is_said(
 
 def test_words_have_no_mark() -> None:
     words = train_tokeniser("word", [["a few words of text\n"] * 9], 10)
-    with pytest.raises(UsageError, match="use character, byte or bpe tokens"):
+    with pytest.raises(UsageError, match=r"word tokens have none for the mark .* or use bpe tokens"):
         Library.of(["A. B c."], [], words)

@@ -43,6 +43,15 @@ def test_the_pairs_of_the_training_are_the_baseline_when_none_are_named(run: Run
     assert any("Questions of pairs.tsv that stand in pairs.tsv too: 3 of 3" in note for note in said)
 
 
+def test_the_pairs_of_the_training_are_read_as_the_training_read_them(run: Run) -> None:
+    rows = "".join(f"{number}\t{a}\t{q}\n" for number, (q, a) in enumerate(PAIRS))
+    Path("pairs.tsv").write_text(f"id\tplace\twhat\n{rows}", encoding="utf-8")
+    Path("dev.tsv").write_text("1?\tVelden\n", encoding="utf-8")
+    run.info["recipe"] |= {"question_column": "what", "answer_column": "place"}
+    found = evaluate_answers(AnswersRecipe(("run",), ("dev.tsv",)))
+    assert [one.answers for one in found.baselines] == [("Velden",), ("Velden",)]
+
+
 def test_pairs_that_are_gone_leave_a_note(run: Run) -> None:
     Path("dev.tsv").write_text("1?\tVelden\n", encoding="utf-8")
     Path("pairs.tsv").unlink()

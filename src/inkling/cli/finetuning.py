@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from inkling.cli.following import fill_recipe, follow, run_path, write_a_line
-from inkling.cli.options import AnswerColumn, BadRows, ConfigFile, Json, Out, QuestionColumn, Seed
+from inkling.cli.options import AnswerColumn, BadRows, ConfigFile, Header, Json, Out, QuestionColumn, Seed
 
 
 def finetune(
@@ -32,6 +32,7 @@ def finetune(
     batch: Annotated[int | None, typer.Option(help="A step reads so many contexts of tokens.")] = None,
     question_column: QuestionColumn = None,
     answer_column: AnswerColumn = None,
+    header: Header = None,
     seed: Seed = None,
     bad_rows: BadRows = None,
     config: ConfigFile = None,

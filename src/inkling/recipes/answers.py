@@ -214,19 +214,23 @@ def _training_pairs(recipe: AnswersRecipe, runs: dict[str, Run], note: Say) -> P
     """The pairs that are named, or those that the runs were trained on where they agree."""
     if recipe.train_pairs:
         return _read(recipe.train_pairs, recipe.reading, note)
-    recorded = {_recorded(run.info.get("recipe", {}).get("pairs")) for run in runs.values()}
-    files = next(iter(recorded))
+    recorded = {_recorded(run) for run in runs.values()}
+    files, reading = next(iter(recorded))
     if len(recorded) > 1 or not files or "-" in files:
         return None
     try:
-        return _read(files, recipe.reading, note)
+        return _read(files, reading, note)
     except InklingError as error:
         note(f"The pairs of the training cannot be read again ({str(error).rstrip('.')}): no baseline comes from them.")
         return None
 
 
-def _recorded(files: Any) -> tuple[str, ...]:
-    return (files,) if isinstance(files, str) else tuple(files or ())
+def _recorded(run: Run) -> tuple[tuple[str, ...], PairsConfig]:
+    """The files of pairs that a run was trained on, and how it read them."""
+    told = run.info.get("recipe", {})
+    columns = (told.get("question_column"), told.get("answer_column"))
+    reading = PairsConfig(*columns, header=told.get("header"), bad_rows=told.get("bad_rows", "stop"))
+    return tuple(told.get("pairs") or ()), reading
 
 
 def _baselines(truth: Sequence[str], training: Pairs | None, subjects: Sequence[str], note: Say) -> list[Baseline]:

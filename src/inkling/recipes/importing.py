@@ -133,7 +133,10 @@ def read_tokeniser(folder: Path) -> Tokeniser:
     path = folder / "tokenizer.json"
     if not path.exists():
         raise InklingError(f"{folder} has no tokenizer.json; save the tokeniser there with the program that made it.")
-    text = path.read_text(encoding="utf-8")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise InklingError(f"{path} cannot be read ({error}); fetch it again.") from error
     try:
         tokeniser = load_tokeniser(text)
     except InklingError as error:

@@ -211,7 +211,7 @@ def _baselines(train: Sequence[Pair], test: Sequence[Pair]) -> tuple[tuple[str, 
 def read_parts(recipe: PretrainingRecipe, say: Say = lambda _: None) -> tuple[list[Pair], list[Pair], list[str]]:
     """The pairs to learn from, those to judge by, and what there is to say about it."""
     told = recipe.training
-    reading = PairsConfig(told.question_column, told.answer_column, bad_rows=told.bad_rows)
+    reading = PairsConfig(told.question_column, told.answer_column, header=told.header, bad_rows=told.bad_rows)
     whole, notes = _read(told.pairs, reading)
     if recipe.test:
         test, more = _read(recipe.test, reading)
