@@ -28,7 +28,7 @@ def written(path: Path, content: str) -> Path:
 
 def test_a_pair_is_one_line_with_the_mark_between() -> None:
     assert prompt("Who?") == "Who?\x1a"
-    assert example("Who?", "I") == "Who?\x1aI\n"
+    assert example("Who?", "I") == "Who?\x1a I\n"
     assert len(MARK.encode()) == 1
 
 
@@ -36,7 +36,7 @@ def test_a_table_without_a_header_needs_nothing_said(tmp_path: Path) -> None:
     found = read_pairs(written(tmp_path / "dev.tsv", "".join(f"{q}\t{a}\n" for q, a in PAIRS)))
     assert (found.questions, found.answers) == tuple(zip(*PAIRS, strict=True))
     assert found.place(1) == f"{tmp_path / 'dev.tsv'} row 2"
-    assert found.examples()[0] == "Where was Ada Oak born?\x1aVelden\n"
+    assert found.together() == PAIRS
     assert (found.intake.rows_in, found.intake.rows_used, found.rows_reported) == (3, 3, 0)
     assert found.names == "dev.tsv"
 
@@ -53,7 +53,7 @@ def test_answers_are_not_looked_at_unless_they_are_wanted(tmp_path: Path) -> Non
     found = read_pairs(path, need_answers=False)
     assert found.answers is None
     assert found.questions == tuple(q for q, _ in PAIRS)
-    assert found.examples() == ()
+    assert found.together() == []
 
 
 @pytest.mark.parametrize("name", ["questions.txt", "questions", "questions.tsv"])

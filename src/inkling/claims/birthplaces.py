@@ -35,10 +35,11 @@ from inkling.claims.ledger import Context
 from inkling.measure.answers import AnswerReport, Baseline, exactly, percent
 from inkling.measure.classification import wilson
 from inkling.measure.intervals import Interval
-from inkling.measure.neighbours import commonest_answer, nearest_answers
+from inkling.measure.neighbours import baselines
 from inkling.measure.tally import tally
 from inkling.models.answering import answer_questions
 from inkling.models.contracts import LanguageModel
+from inkling.recipes.answers import judge
 from inkling.recipes.documents import Pair
 from inkling.recipes.knowledge import ASKED_FILE, KnowledgeRecipe, read_asked
 from inkling.recipes.pretraining import Stage, pair_lines, train_stages
@@ -109,14 +110,7 @@ class Material:
         return subject_of([question for question, _ in (*self.train, *self.dev)])[len(self.train) :]
 
     def baselines(self) -> tuple[Baseline, Baseline]:
-        subjects = subject_of([question for question, _ in (*self.train, *self.dev)])
-        answers, known = [answer for _, answer in self.train], len(self.train)
-        commonest = commonest_answer(answers)
-        nearest = nearest_answers(subjects[known:], subjects[:known], answers)
-        return (
-            Baseline(f"always '{commonest}'", (commonest,) * len(self.dev)),
-            Baseline("nearest name", tuple(nearest)),
-        )
+        return baselines(self.train, [question for question, _ in self.dev])
 
     def share(self, baseline: Baseline) -> Interval:
         return wilson(int(exactly(baseline.answers, self.truth).sum()), len(self.dev))
@@ -145,8 +139,7 @@ def read_material(data: Path | None, people: int) -> Material:
 
 
 def _pairs(path: Path) -> tuple[Pair, ...]:
-    found = read_pairs(path)
-    return tuple(zip(found.questions, found.answers or (), strict=True))
+    return tuple(read_pairs(path).together())
 
 
 def material_of(context: Context) -> Material:
@@ -226,17 +219,8 @@ def _learn(context: Context, material: Material, way: Way) -> Learned:
         context.say(f"F: {NAMES[way]}, {' + '.join(str(stage.recipe.steps) for stage in chain)} steps …")
         runs = train_stages(chain, folder)
         models = [load_language_model(run) for run in runs]
-        questions = tuple(question for question, _ in material.dev)
-        said = list(answer_questions(models[-1], questions))
-        report = AnswerReport(
-            NAMES[way],
-            "the judging questions",
-            questions,
-            material.truth,
-            tuple(answer.text for answer in said),
-            np.array([answer.confidence for answer in said]),
-            unended=sum(not answer.ended for answer in said),
-        )
+        said = list(answer_questions(models[-1], [question for question, _ in material.dev]))
+        report = judge(NAMES[way], "the judging questions", material.dev, said)
         nats = tuple(nats_per_token(model, lines) for model in models) if len(models) > 1 else ()
         read = read_asked(runs[-1].path) if (runs[-1].path / ASKED_FILE).exists() else []
     seconds = time.perf_counter() - started

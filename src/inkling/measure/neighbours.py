@@ -17,6 +17,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from inkling.errors import InklingError
+from inkling.measure.answers import Baseline
+from inkling.text.questions import subject_of
+
+
+def baselines(training: Sequence[tuple[str, str]], questions: Sequence[str]) -> tuple[Baseline, Baseline]:
+    """Both, from pairs of question and answer; what questions are about is found in those of both sides together."""
+    answers = [answer for _, answer in training]
+    commonest = commonest_answer(answers)
+    subjects = subject_of([*(question for question, _ in training), *questions])
+    nearest = nearest_answers(subjects[len(training) :], subjects[: len(training)], answers)
+    return Baseline(f"always '{commonest}'", (commonest,) * len(questions)), Baseline("nearest name", tuple(nearest))
 
 
 def commonest_answer(answers: Sequence[str]) -> str:

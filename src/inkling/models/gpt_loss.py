@@ -40,8 +40,9 @@ class Batch:
     targets: NDArray[np.int64]
 
 
-def batch_of(texts: Sequence[NDArray[np.integer]]) -> Batch:
-    """Every token of each text but its first is a target; texts shorter than the longest are filled up."""
+def batch_of(texts: Sequence[NDArray[np.integer]], firsts: Sequence[int] | None = None) -> Batch:
+    """Every token of each text from place 1 on, or from that of its `firsts` on, is a target; texts shorter than the
+    longest are filled up."""
     short = [number for number, text in enumerate(texts) if len(text) < 2]
     if short or not texts:
         given = f"Text {short[0] + 1} of the batch has fewer than 2 tokens" if short else "The batch has no texts"
@@ -49,8 +50,8 @@ def batch_of(texts: Sequence[NDArray[np.integer]]) -> Batch:
     longest = max(map(len, texts)) - 1
     inputs = np.zeros((len(texts), longest), np.int64)
     targets = np.full((len(texts), longest), IGNORED, np.int64)
-    for row, text in enumerate(texts):
-        inputs[row, : len(text) - 1], targets[row, : len(text) - 1] = text[:-1], text[1:]
+    for row, (text, first) in enumerate(zip(texts, firsts or [1] * len(texts), strict=True)):
+        inputs[row, : len(text) - 1], targets[row, first - 1 : len(text) - 1] = text[:-1], text[first:]
     return Batch(inputs, targets)
 
 

@@ -16,7 +16,6 @@ only the best that a single answer could do, chosen on the very answers that it 
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,7 +27,7 @@ import numpy as np
 from inkling.errors import InklingError, UsageError
 from inkling.measure.answers import PROMISED, AnswerMatrix, AnswerReport, Baseline, exactly
 from inkling.measure.corroboration import Corroboration, hear_witness
-from inkling.measure.neighbours import commonest_answer, nearest_answers
+from inkling.measure.neighbours import baselines, commonest_answer
 from inkling.models.answering import Answer, AnsweringConfig, answer_questions
 from inkling.models.contracts import LanguageModel
 from inkling.recipes.data import TextConfig, open_corpus, resolve
@@ -176,25 +175,32 @@ def evaluate_answers(
         for answer in answer_questions(model, pairs.questions, recipe.answering):
             said.append(answer)
             on_progress(number * len(pairs) + len(said), len(runs) * len(pairs), name)
-        reports.append(judge(name, pairs, said, recipe.answering.beam, recipe.promised))
+        reports.append(judge(name, pairs.names, pairs.together(), said, recipe.answering.beam, recipe.promised))
     known = training.questions if training is not None else ()
     subjects = subject_of([*known, *pairs.questions])
-    baselines = _baselines(truth, training, subjects, note)
+    compared = _baselines(pairs, training, note)
     if training is not None:
         _note_overlap(pairs, training, note)
     if recipe.corpus:
-        heard = [one.said for one in reports] + [one.answers for one in baselines]
+        heard = [one.said for one in reports] + [one.answers for one in compared]
         reports = _corroborated(recipe.corpus, subjects[len(known) :], truth, heard, reports)
-    return AnswerMatrix.of(reports, baselines, notes)
+    return AnswerMatrix.of(reports, compared, notes)
 
 
-def judge(name: str, pairs: Pairs, said: Sequence[Answer], beam: int = 1, promised: float = PROMISED) -> AnswerReport:
-    """The answers of one model to the questions of `pairs`, measured."""
+def judge(
+    name: str,
+    text_name: str,
+    pairs: Sequence[tuple[str, str]],
+    said: Sequence[Answer],
+    beam: int = 1,
+    promised: float = PROMISED,
+) -> AnswerReport:
+    """What one model said to the questions of `pairs`, measured by their answers."""
     return AnswerReport(
         name,
-        pairs.names,
-        pairs.questions,
-        tuple(pairs.answers or ()),
+        text_name,
+        tuple(question for question, _ in pairs),
+        tuple(truth for _, truth in pairs),
         tuple(answer.text for answer in said),
         np.array([answer.confidence for answer in said]),
         beam,
@@ -233,15 +239,12 @@ def _recorded(run: Run) -> tuple[tuple[str, ...], PairsConfig]:
     return tuple(told.get("pairs") or ()), reading
 
 
-def _baselines(truth: Sequence[str], training: Pairs | None, subjects: Sequence[str], note: Say) -> list[Baseline]:
+def _baselines(pairs: Pairs, training: Pairs | None, note: Say) -> Sequence[Baseline]:
     if training is None:
-        best = Counter(truth).most_common(1)[0][0]
+        best = commonest_answer(pairs.answers or ())
         note("There are no training pairs to take baselines from: name them with --train-pairs.")
-        return [Baseline(f"always '{best}' (chosen on these answers)", (best,) * len(truth))]
-    known, answers = len(training), tuple(training.answers or ())
-    commonest = commonest_answer(answers)
-    nearest = nearest_answers(subjects[known:], subjects[:known], answers)
-    return [Baseline(f"always '{commonest}'", (commonest,) * len(truth)), Baseline("nearest name", tuple(nearest))]
+        return [Baseline(f"always '{best}' (chosen on these answers)", (best,) * len(pairs))]
+    return baselines(training.together(), pairs.questions)
 
 
 def _note_overlap(pairs: Pairs, training: Pairs, note: Say) -> None:

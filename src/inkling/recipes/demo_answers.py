@@ -23,7 +23,6 @@ from inkling.recipes.pretraining import Stage, pair_lines, train_stages
 from inkling.runs.files import write_file
 from inkling.runs.loading import load_language_model
 from inkling.runs.run import Run
-from inkling.text.questions import read_pairs
 from inkling.text.world import biographies
 
 Say = Callable[[str], None]
@@ -68,9 +67,9 @@ def ask_about_people(
         Stage("answers-gpt", replace(recipe, steps=FURTHER_STEPS, base="biographies-gpt", ask=True), 0.2),
     )
     *_, run = train_stages(stages, folder, _keep_quiet, lambda stage, done, steps: on_progress(done, steps, stage.name))
-    pairs = read_pairs(questions)
-    said = list(answer_questions(load_language_model(run), pairs.questions))
-    return Answers(what, run, questions, judge(run.path.name, pairs, said), world.commonest_place)
+    said = list(answer_questions(load_language_model(run), [question for question, _ in world.pairs_held_out]))
+    report = judge(run.path.name, questions.name, world.pairs_held_out, said)
+    return Answers(what, run, questions, report, world.commonest_place)
 
 
 def answers_table(found: Answers) -> Table:

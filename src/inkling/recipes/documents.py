@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inkling.errors import UsageError
-from inkling.models.gpt_loss import IGNORED, Batch
+from inkling.models.gpt_loss import Batch, batch_of
 from inkling.recipes.stream import shuffled
 from inkling.text.documents import (
     Example,
@@ -39,7 +39,7 @@ from inkling.text.documents import (
     with_span_moved,
     word_starts,
 )
-from inkling.text.questions import END, MARK, prompt, subject_of
+from inkling.text.questions import END, MARK, prompt, reply, subject_of
 from inkling.text.tokens import Tokeniser
 
 WAYS = ("next", "span-corruption", "recall", "naming", "question", "reading", "asked")
@@ -177,7 +177,7 @@ def _capitalised(texts: Sequence[str]) -> list[str]:
 def _encoded_pairs(tokeniser: Tokeniser, pairs: Sequence[Pair]) -> tuple[tuple[Ids, ...], tuple[Ids, ...]]:
     return (
         encode(tokeniser, [prompt(question) for question, _ in pairs]),
-        encode(tokeniser, [f" {answer}" for _, answer in pairs]),
+        encode(tokeniser, [reply(answer) for _, answer in pairs]),
     )
 
 
@@ -268,14 +268,8 @@ def evenly_cut(examples: list[Example], count: int) -> list[list[Example]]:
 
 
 def filled(examples: Sequence[Example]) -> Batch:
-    """Side by side, filled up behind their ends; what stands before `first` is no target."""
-    longest = max(len(example.ids) for example in examples) - 1
-    inputs = np.zeros((len(examples), longest), np.int64)
-    targets = np.full((len(examples), longest), IGNORED, np.int64)
-    for row, (ids, first) in enumerate(examples):
-        inputs[row, : len(ids) - 1] = ids[:-1]
-        targets[row, first - 1 : len(ids) - 1] = ids[first:]
-    return Batch(inputs, targets)
+    """Side by side; what stands before `first` is no target."""
+    return batch_of([example.ids for example in examples], [example.first for example in examples])
 
 
 _LACKING = {

@@ -122,8 +122,7 @@ class DocumentText:
         return [line for block in self.text.all_blocks() for line in block if line.strip()] if self.text else []
 
     def question_pairs(self) -> list[Pair]:
-        found = self.pairs
-        return list(zip(map(self.chain, found.questions), found.answers or (), strict=True)) if found else []
+        return [(self.chain(question), answer) for question, answer in self.pairs.together()] if self.pairs else []
 
     def describe(self) -> dict[str, Any]:
         pairs = self.pairs.describe() if self.pairs else {"files": [], "sha256": None, "notes": [], "rows": 0}

@@ -28,7 +28,7 @@ import numpy as np
 
 from inkling.errors import InklingError, UsageError
 from inkling.measure.answers import exactly
-from inkling.measure.neighbours import commonest_answer, nearest_answers
+from inkling.measure.neighbours import baselines
 from inkling.models.answering import AnsweringConfig, answer_questions
 from inkling.recipes.asking import question_form
 from inkling.recipes.data import open_corpus, resolve
@@ -39,7 +39,7 @@ from inkling.runs.files import finite, sweep, write_file
 from inkling.runs.loading import load_language_model
 from inkling.runs.run import Run
 from inkling.studies.pretraining import Pretraining, Trained, study_pretraining
-from inkling.text.questions import PairsConfig, read_pairs, subject_of
+from inkling.text.questions import PairsConfig, read_pairs
 
 Say = Callable[[str], None]
 OnProgress = Callable[[int, int, str], None]  # steps done, of how many as far as can be seen, of which training
@@ -154,7 +154,7 @@ def run_study(
         tuple(study_pretraining(trained, truth, recipe.seeds)),
         text_name=", ".join(Path(name).name for name in recipe.test) or "the questions set aside",
         corpus_name=", ".join(Path(name).name for name in recipe.training.files),
-        levels=_baselines(train, test),
+        levels=_levels(train, test),
         notes=tuple(notes),
     )
     write_file(folder / RESULT, json.dumps(finite(found.to_json()), ensure_ascii=False, indent=1))
@@ -195,14 +195,11 @@ def _can_ask(train: Sequence[Pair]) -> bool:
     return True
 
 
-def _baselines(train: Sequence[Pair], test: Sequence[Pair]) -> tuple[tuple[str, float], ...]:
+def _levels(train: Sequence[Pair], test: Sequence[Pair]) -> tuple[tuple[str, float], ...]:
     """What can be had without a model, from the same pairs."""
-    answers, truth = [answer for _, answer in train], [answer for _, answer in test]
-    commonest = commonest_answer(answers)
-    subjects = subject_of([question for question, _ in (*train, *test)])
-    nearest = nearest_answers(subjects[len(train) :], subjects[: len(train)], answers)
-    shares = [float(exactly(said, truth).mean()) for said in ([commonest] * len(truth), nearest)]
-    return (f"always '{commonest}'", shares[0]), ("nearest name", shares[1])
+    truth = [answer for _, answer in test]
+    found = baselines(train, [question for question, _ in test])
+    return tuple((one.name, float(exactly(one.answers, truth).mean())) for one in found)
 
 
 # ------------------------------------------------------------------------------------------------- pairs, folder
@@ -244,7 +241,7 @@ def read_parts(recipe: PretrainingRecipe, say: Say = lambda _: None) -> tuple[li
 
 def _read(files: Sequence[str], reading: PairsConfig) -> tuple[list[Pair], list[str]]:
     found = read_pairs([resolve(name) for name in files], reading)
-    return list(zip(found.questions, found.answers or (), strict=True)), list(found.notes)
+    return found.together(), list(found.notes)
 
 
 def _open_folder(folder: Path, recipe: PretrainingRecipe, train: Sequence[Pair], test: Sequence[Pair]) -> None:

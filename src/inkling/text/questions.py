@@ -63,10 +63,15 @@ def prompt(question: str) -> str:
     return question + MARK
 
 
+def reply(answer: str) -> str:
+    """What it goes on with, less the end of the line. Inside a text, too, most words have a space before them, and
+    pieces such as " Rome" are then the same in both."""
+    return f" {answer}"
+
+
 def example(question: str, answer: str) -> str:
-    """What a model learns from: the prompt, a space, the answer and the end of the line. Inside a text, too, most words
-    have a space before them, and pieces such as " Rome" are then the same in both."""
-    return f"{prompt(question)} {answer}{END}"
+    """The whole line."""
+    return prompt(question) + reply(answer) + END
 
 
 @dataclass(frozen=True)
@@ -117,6 +122,10 @@ class Pairs:
     def answers(self) -> tuple[str, ...] | None:
         return tuple(str(row.answer) for row in self.rows) if self.has_answers else None
 
+    def together(self) -> list[tuple[str, str]]:
+        """Question and answer of each row; none where answers were not looked at."""
+        return [(row.question, row.answer) for row in self.rows if row.answer is not None]
+
     @property
     def names(self) -> str:
         """The files, for a sentence."""
@@ -125,10 +134,6 @@ class Pairs:
     @property
     def rows_reported(self) -> int:
         return self.intake.rows_reported
-
-    def examples(self) -> tuple[str, ...]:
-        """The lines that a model learns from."""
-        return tuple(example(row.question, row.answer) for row in self.rows if row.answer is not None)
 
     def place(self, row: int) -> str:
         """Where a row stands, such as "dev.tsv row 7"."""
