@@ -13,9 +13,11 @@ import torch
 
 from inkling.errors import InklingError, UsageError
 from inkling.models.answering import Answer, answer_prompts
+from inkling.models.gpt_loss import IGNORED
 from inkling.models.gpt_model import Transformer
 from inkling.recipes import asking, knowledge
 from inkling.recipes.asking import ask_itself, question_form
+from inkling.recipes.evaluation import EvaluationRecipe, evaluate_runs
 from inkling.recipes.knowledge import (
     ASKED_FILE,
     KnowledgeRecipe,
@@ -267,6 +269,19 @@ def test_the_card_tells_texts_pairs_and_what_the_training_began_from(lab: Path, 
     first = (lab / "reader" / "README.md").read_text(encoding="utf-8")
     assert f"`{lab / 'lives.txt'}`: 60 rows" in first
     assert "It began" not in first
+
+
+def test_all_documents_are_looked_through_for_the_text_of_a_measurement(lab: Path, tmp_path: Path) -> None:
+    last = tmp_path / "last.txt"  # what of running text would be held out
+    last.write_text("".join(WORLD.text.splitlines(keepends=True)[-5:]), encoding="utf-8")
+    found = evaluate_runs(EvaluationRecipe((str(lab / "reader"),), (str(last),), baselines=False, overlap=True))
+    assert found.overlaps[0].exact_share == 1.0
+
+
+def test_a_context_with_little_room_still_teaches_something(lab: Path) -> None:
+    prepared = prepare(told(lab, objective="naming,recall", context=3, batch=60))
+    for step in range(16):
+        assert (prepared.batch(step).targets != IGNORED).any(axis=1).all()
 
 
 # ------------------------------------------------------------------------------------------------ mistakes

@@ -15,6 +15,7 @@ from inkling.text.documents import (
     read_and_answered,
     recalled,
     replaced,
+    shortened,
     split_head,
     whole,
     with_span_moved,
@@ -101,6 +102,18 @@ def test_a_closed_book_asks_for_the_answer_and_an_open_one_for_all() -> None:
     closed, opened = answered(prompt, answer, SIGNS), read_and_answered(np.array([8, 9]), prompt, answer, SIGNS)
     assert (closed.ids.tolist(), closed.first) == ([90, 3, 4, 91, 1, 7, 92], 4)
     assert (opened.ids.tolist(), opened.first) == ([90, 8, 9, 3, 4, 91, 1, 7, 92], 1)
+
+
+def test_what_is_too_long_still_has_something_to_predict() -> None:
+    long = answered(np.array([3, 4, 91]), np.array([1, 7]), SIGNS)
+    for most, ids, first in (
+        (9, [90, 3, 4, 91, 1, 7, 92], 4),
+        (6, [90, 3, 4, 91, 1, 7], 4),
+        (5, [90, 3, 4, 91, 1], 4),
+        (3, [4, 91, 1], 2),
+    ):
+        found = shortened(long, most)
+        assert (found.ids.tolist(), found.first) == (ids, first)
 
 
 @given(st.text("abc", max_size=30), st.text("abc", min_size=1, max_size=3), st.text("xy", max_size=3))

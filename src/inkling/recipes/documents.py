@@ -34,6 +34,7 @@ from inkling.text.documents import (
     read_and_answered,
     recalled,
     replaced,
+    shortened,
     split_head,
     whole,
     with_span_moved,
@@ -144,7 +145,7 @@ class Library:
             found = (recalled if way == "recall" else named)(
                 self.heads[number], self.bodies[number], self.begins_word, signs, generator
             )
-            return Example(found.ids[: context + 1], found.first)
+            return shortened(found, context + 1)
         if way == "asked":
             return answered(self.asked_prompts[number], self.asked_answers[number], signs)
         if way == "question":

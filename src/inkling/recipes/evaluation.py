@@ -178,7 +178,8 @@ def _training(name: str, run: Run) -> Training:
     record = {key: value for key, value in run.info["recipe"].items() if key in known}
     config = from_record(TextConfig, record, str(run.path / "run.json"))
     if not config.files:
-        raise InklingError("the model was imported without it")
+        asked = run.info["recipe"].get("pairs")
+        raise InklingError("it was questions and answers" if asked else "the model was imported without it")
     if "-" in config.files:
         raise InklingError("it came through standard input")
     corpus = open_corpus(config.files, config, keep_line_ends=True, keep_empty=True)
@@ -186,7 +187,9 @@ def _training(name: str, run: Run) -> Training:
     if sha256 != run.info["data"].get("sha256"):
         raise InklingError(f"{', '.join(config.files)} has changed since")
     files = tuple(str(Path(resolve(file)).absolute()) for file in config.files)
-    return Training(replace(config, files=files), sha256, corpus.size_bytes, (name,))
+    # Documents are all learned from: of the last lines, too, one wants to know that they were read.
+    held_out = files if run.info["data"].get("held_out") == "nothing" else config.held_out
+    return Training(replace(config, files=files, held_out=held_out), sha256, corpus.size_bytes, (name,))
 
 
 def _is_small(training: Training, notes: list[str]) -> bool:

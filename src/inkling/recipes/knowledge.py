@@ -289,10 +289,9 @@ def settle(
     """Everything that is not told; `spent` seconds of the minutes are over."""
     if not recipe.steps and not recipe.minutes:
         recipe = replace(recipe, minutes=MINUTES)
-    if recipe.precision == "auto":
-        recipe = replace(recipe, precision=hardware.precision("auto", progress=say))
     recipe = replace(
         recipe,
+        precision=hardware.precision(recipe.precision, progress=say),
         workers=recipe.workers or torch.get_num_threads(),
         objective=recipe.objective or _mixture(recipe, library),
         rate=recipe.rate or RATE * (AGAIN if recipe.base else 1.0),

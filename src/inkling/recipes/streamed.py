@@ -168,7 +168,7 @@ def begin(
             return
         if out.exists():
             raise UsageError(f"{out} exists already; name another with --out, or remove it with `inkling runs rm`.")
-        if processes.count > 1 and "-" in recipe.files:
+        if processes.count > 1 and "-" in (*recipe.files, *getattr(recipe, "pairs", ())):
             raise UsageError(f"{processes.count} processes cannot all read -; give a file.")
         prepared = prepare(recipe, None, say, processes, None)
         processes.check_memory(prepared.memory)

@@ -102,6 +102,12 @@ def answered(prompt: Ids, answer: Ids, signs: Signs) -> Example:
     return Example(np.concatenate([[signs.begin], prompt, answer, [signs.end]]), 1 + len(prompt))
 
 
+def shortened(example: Example, most: int) -> Example:
+    """The first `most` tokens; fewer at the beginning where nothing to be predicted would be left."""
+    before = max(0, example.first + 1 - most)
+    return Example(example.ids[before : before + most], example.first - before)
+
+
 def replaced(ids: Ids, old: Ids, new: Ids) -> Ids:
     """`ids` with `new` wherever `old` stood, from left to right; where it stood nowhere, the very same `ids`."""
     if not len(old) or len(old) > len(ids):
