@@ -100,7 +100,7 @@ def evaluate(
     classifiers = [run for run, kind in kinds.items() if kind == "dan"]
     found: AnswerMatrix | ClassifierMatrix | Matrix
     if pairs:
-        if on or normalise or text_column or label_column:
+        if on or normalise or text_column or label_column or overlap is not None or not baselines:
             raise UsageError("--pairs has the questions and answers to measure by; leave out the options for texts.")
         from inkling.models.answering import AnsweringConfig
         from inkling.recipes.answers import AnswersRecipe

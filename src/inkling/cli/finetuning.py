@@ -24,12 +24,12 @@ def finetune(
     minutes: Annotated[float | None, typer.Option(help="How long to train. [default: 5]")] = None,
     steps: Annotated[int | None, typer.Option(help="Batches to read. [default: as the minutes allow]")] = None,
     objective: Annotated[
-        str | None, typer.Option(help="A mixture, such as question=2,recall=1. [default: by what is given]")
+        str | None, typer.Option(help="As for `inkling train gpt`: question=2,recall=1. [default: by what is given]")
     ] = None,
     rate: Annotated[float | None, typer.Option(help="Of the matrices, with Muon. [default: 0.025]")] = None,
     dropout: Annotated[float | None, typer.Option(help="Share left out of layers. [default: 0]")] = None,
     decay: Annotated[float | None, typer.Option(help="Pull to zero of matrices. [default: 0]")] = None,
-    batch: Annotated[int | None, typer.Option(help="A step reads so many contexts of tokens.")] = None,
+    batch: Annotated[int | None, typer.Option(help="A step reads so many contexts of tokens. [default: 6]")] = None,
     question_column: QuestionColumn = None,
     answer_column: AnswerColumn = None,
     header: Header = None,

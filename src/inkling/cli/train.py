@@ -185,7 +185,7 @@ def gpt(
     objective: Annotated[
         str | None,
         typer.Option(
-            help="next (default), or of lines as documents: span-corruption, recall, question, reading, or a mixture."
+            help="next (default); of documents span-corruption, recall, naming, question, reading, or a mixture."
         ),
     ] = None,
     pairs: Annotated[
@@ -198,10 +198,13 @@ def gpt(
     heads: Annotated[int | None, typer.Option(help="Of attention in a layer. [default: of 32 coordinates]")] = None,
     key_value_heads: Annotated[int | None, typer.Option(help="Different keys. [default: one a head]")] = None,
     mlp: Annotated[int | None, typer.Option(help="Width of the layer after attention. [default: 3 × width]")] = None,
-    context: Annotated[int | None, typer.Option(help="The most tokens that are read at once.")] = None,
-    batch: Annotated[int | None, typer.Option(help="Texts of that length in a step.")] = None,
+    context: Annotated[
+        int | None, typer.Option(help="The most tokens that are read at once. [default: by the minutes]")
+    ] = None,
+    batch: Annotated[int | None, typer.Option(help="Texts of that length in a step. [default: by the minutes]")] = None,
     short_share: Annotated[
-        float | None, typer.Option(help="Of the steps, which read twice the texts of half the length.")
+        float | None,
+        typer.Option(help="Of the steps, which read twice the texts of half the length."),
     ] = None,
     activation: Annotated[
         str | None, typer.Option(help="gated (default), or squared_relu: faster, opens in Inkling only.")
@@ -213,13 +216,15 @@ def gpt(
     tied: Annotated[bool | None, typer.Option(help="Use the token vectors for the output too.")] = None,
     rotary_base: Annotated[float | None, typer.Option(help="Of the rotation by place. [default: by context]")] = None,
     steps: Annotated[int | None, typer.Option(help="Batches to read. [default: as the minutes allow]")] = None,
-    rate: Annotated[float | None, typer.Option(help="Of the matrices, with Muon. [default: 0.06]")] = None,
-    embedding_rate: Annotated[float | None, typer.Option(help="Of the token vectors, with Adam.")] = None,
-    output_rate: Annotated[float | None, typer.Option(help="Of the output, with Adam.")] = None,
+    rate: Annotated[float | None, typer.Option(help="Of the matrices, with Muon. [default: by the minutes]")] = None,
+    embedding_rate: Annotated[
+        float | None, typer.Option(help="Of the token vectors, with Adam. [default: by --rate]")
+    ] = None,
+    output_rate: Annotated[float | None, typer.Option(help="Of the output, with Adam. [default: by --rate]")] = None,
     decay: Annotated[float | None, typer.Option(help="Pull to zero of matrices. [default: by the epochs]")] = None,
     dropout: Annotated[float | None, typer.Option(help="Share left out of layers. [default: by the epochs]")] = None,
     precision: Annotated[str | None, typer.Option(help="auto (default: tried), float32 or bfloat16.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Threads that share the texts of a step.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Threads that share the texts of a step. [default: all]")] = None,
     patience: Annotated[int | None, typer.Option(help="Stop after so many evaluations without a better one.")] = None,
     pieces: Cut = None,
     exclude: Exclude = None,
@@ -241,7 +246,15 @@ def gpt(
     ends the training with the last checkpoint kept.
 
     With --pairs, or an objective for documents, every line is a document about its first words, tokens are bpe unless
-    told otherwise, and the model can be asked afterwards (`inkling answer`).
+    told otherwise, and the model can be asked afterwards (`inkling answer`). All documents are then learned from.
+
+    \b
+    Objectives, also mixed, with shares: recall=3,question=1
+      next              each token from those before it
+      span-corruption   a part that was cut out, from the rest
+      recall, naming    some words of a document from its first ones; the other way round
+      question          an answer from its question
+      reading           an answer from its question, behind the document
 
     \b
     Examples:
