@@ -190,6 +190,19 @@ def test_other_mistakes(exported: Path, trained: Path, bring: Cli) -> None:
     assert "exists already" in bring.notes
 
 
+def test_what_was_not_imported_to_the_end_is_imported_again(
+    exported: Path, bring: Cli, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Run, "finish", killed)
+    bring(str(exported), "--out", "part", code=130)
+    resume = Cli(capsys, "resume")
+    resume("part", code=1)
+    assert "part was not imported to the end" in resume.notes
+
+
 def test_a_run_that_was_damaged_or_is_not_finished_is_refused(trained: Path, tmp_path: Path, bring: Cli) -> None:
     broken = tmp_path / "broken"
     shutil.copytree(trained, broken)

@@ -278,6 +278,12 @@ def test_all_documents_are_looked_through_for_the_text_of_a_measurement(lab: Pat
     assert found.overlaps[0].exact_share == 1.0
 
 
+def test_a_single_document_is_enough(lab: Path, tmp_path: Path) -> None:
+    one = tmp_path / "one.txt"
+    one.write_text(WORLD.text.splitlines()[0], encoding="utf-8")
+    assert prepare(told(lab, files=(str(one),), objective="recall")).figures["documents"] == 1
+
+
 def test_a_context_with_little_room_still_teaches_something(lab: Path) -> None:
     prepared = prepare(told(lab, objective="naming,recall", context=3, batch=60))
     for step in range(16):

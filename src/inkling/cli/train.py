@@ -394,6 +394,8 @@ def resume(
     opened = Run.open(run)
     if opened.finished:
         raise InklingError(f"{run} is finished; there is nothing to resume, so train anew for a longer run.")
+    if "imported" in opened.info:
+        raise InklingError(f"{run} was not imported to the end; remove it with `inkling runs rm` and import it again.")
     if opened.kind == "bigram":
         from inkling.recipes.bigram import resume_bigram
 

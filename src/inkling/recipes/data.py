@@ -67,21 +67,26 @@ def open_corpus(files: Sequence[str], config: TextConfig, **options: Any) -> Cor
 
 
 class LanguageText:
-    """The training and held-out text, in normalised blocks, read anew each time they are asked for."""
+    """The training and held-out text, in normalised blocks, read anew each time they are asked for.
 
-    def __init__(self, config: TextConfig, on_bytes: Callable[[int], None] | None = None) -> None:
+    `whole`: all of the files is training text, and nothing is held out.
+    """
+
+    def __init__(
+        self, config: TextConfig, on_bytes: Callable[[int], None] | None = None, *, whole: bool = False
+    ) -> None:
         if not config.files:
             raise UsageError("No text was given: name a file, a folder, - or a set such as data:shakespeare.")
         if not 0 < config.held_out_share < 1:
             raise UsageError(f"--held-out-share is {config.held_out_share:g}; give a share between 0 and 1.")
-        self.config = config
+        self.config, self.whole = config, whole
         self.chain = Chain.parse(config.normalise)
         self.corpus = open_corpus(config.files, config, keep_line_ends=True, keep_empty=True)
         self.judged = (
             open_corpus(config.held_out, config, keep_line_ends=True, keep_empty=True) if config.held_out else None
         )
         self.rows = sum(len(block) for block in self.corpus.text_blocks(on_bytes=on_bytes))
-        if self.judged is None and self.rows < 2:
+        if self.judged is None and self.rows < 2 and not whole:
             raise InklingError(
                 f"{', '.join(self.corpus.sources)} has {self.rows} line(s) of text, and one in ten is held out: "
                 "give at least two lines, or name held-out text with --held-out."
@@ -91,10 +96,6 @@ class LanguageText:
 
     def train_blocks(self) -> Iterator[list[str]]:
         return self._part(held_out=False)
-
-    def all_blocks(self) -> Iterator[list[str]]:
-        """Nothing of the named files held out."""
-        return self._normalised(self.corpus.text_blocks())
 
     def held_out_blocks(self) -> Iterator[list[str]]:
         if self.judged is not None:
@@ -119,8 +120,9 @@ class LanguageText:
         return f"{share} of the rows, spread evenly" if self.scattered else f"the last {share} of the lines"
 
     def _part(self, held_out: bool) -> Iterator[list[str]]:
-        if self.judged is not None:
-            yield from self.all_blocks()
+        if self.judged is not None or self.whole:  # nothing of the named files is held out
+            if not held_out:
+                yield from self._normalised(self.corpus.text_blocks())
             return
         kept = max(1, min(self.rows - 1, round(self.rows * (1 - self.config.held_out_share))))
         first = 0
@@ -145,9 +147,9 @@ class LanguageText:
             yield [self.chain(text) for text in block] if self.chain.names else block
 
 
-def open_text(config: TextConfig, say: Callable[[str], None]) -> LanguageText:
+def open_text(config: TextConfig, say: Callable[[str], None], *, whole: bool = False) -> LanguageText:
     """The text of a training, with what there is to say about it said; refused when there is nothing in it."""
-    text = LanguageText(config)
+    text = LanguageText(config, whole=whole)
     if not any(line.strip() for block in text.train_blocks() for line in block):
         raise InklingError(f"{', '.join(config.files)} has nothing but white space; give a file with text in it.")
     for note in text.corpus.notes:

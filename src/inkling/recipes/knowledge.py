@@ -119,7 +119,7 @@ class DocumentText:
     chain: Chain
 
     def lines(self) -> list[str]:
-        return [line for block in self.text.all_blocks() for line in block if line.strip()] if self.text else []
+        return [line for block in self.text.train_blocks() for line in block if line.strip()] if self.text else []
 
     def question_pairs(self) -> list[Pair]:
         return [(self.chain(question), answer) for question, answer in self.pairs.together()] if self.pairs else []
@@ -243,7 +243,7 @@ def _open(recipe: KnowledgeRecipe, say: Say) -> DocumentText:
     chain = Chain.parse(recipe.normalise)
     if MARK not in chain(MARK):
         raise UsageError(f"--normalise {chain} removes the mark between question and answer (U+001A); leave it out.")
-    text = open_text(recipe, say) if recipe.files else None
+    text = open_text(recipe, say, whole=True) if recipe.files else None
     pairs = None
     if recipe.pairs:
         reading = PairsConfig(
