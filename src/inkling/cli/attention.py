@@ -271,7 +271,6 @@ def inspect(
       inkling attention inspect --html heads.html
       inkling attention inspect --seed 3 --json
       inkling attention inspect --steps 50                   the same model before it has learned
-      inkling attention inspect runs/gpt-novel --on novel.txt --html heads.html
     """
     from inkling.errors import UsageError
     from inkling.report.terminal import progress
