@@ -264,8 +264,8 @@ def inspect(
     """What every head of a trained model does: where it looks, how sharply, and what is lost without it.
 
     Without RUN, a two-layer model is trained on repeated random stretches (ten seconds), which grows heads that look
-    one back and heads that do induction. A run of `inkling train gpt` has heads, too: name it, and with --on the text to
-    watch them on. Models of `inkling train bigram`, ngram, gru and dan have none.
+    one back and heads that do induction. A run of `inkling train gpt` has heads, too: name it, and with --on the text
+    to watch them on. Models of `inkling train bigram`, ngram, gru and dan have none.
 
     \b
     Examples:
