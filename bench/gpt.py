@@ -69,7 +69,9 @@ def main() -> None:
     parser.add_argument("--ours", help=f"options of `inkling train gpt` [default: {OURS}]")
     parser.add_argument("--quick", action="store_true", help="(a) with 1,000 steps, without (b), fewer measurements")
     parser.add_argument(
-        "--check", action="store_true", help="fail above 1/5 of (a) (--quick: 1/3), below 3 × in writing, 1 × in scoring"
+        "--check",
+        action="store_true",
+        help="fail above 1/5 of (a) (--quick: 1/3), below 3 × in writing, 1 × in scoring",
     )
     parser.add_argument("--html", type=Path, help="write a page with what grows and how")
     parser.add_argument("--json", action="store_true")
