@@ -25,6 +25,7 @@ from inkling.cli import (
     importing,
     manage,
     sample,
+    studio,
     study,
     surprise,
     train,
@@ -76,6 +77,7 @@ app.add_typer(study.app, name="study")
 app.add_typer(construct.app, name="attention")
 app.add_typer(manage.runs, name="runs")
 app.add_typer(manage.data, name="data")
+app.command("studio")(studio.studio)
 app.command("gradcheck")(check.gradcheck)
 app.command("claims")(check.claims)
 app.command("doctor")(check.doctor)

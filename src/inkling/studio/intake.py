@@ -1,0 +1,56 @@
+"""Files that people hand in: capped, named by us, and read only by a process of its own.
+
+The name that a file came with is shown and never used as a path; of it only the ending is looked at, and only if it is
+one that we read. The file stays in the folder of runs, because a training that was interrupted reads it again.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from nicegui import events, ui
+
+from inkling.pictures.harmless import one_line
+from inkling.studio.state import Studio
+from inkling.studio.work import say_error, told
+
+MOST_BYTES = 200 << 20
+KINDS = ("txt", "csv", "tsv", "jsonl", "parquet")
+PACKED = ("gz", "xz", "zst")
+SHOWN_CHARS = 80
+
+
+@dataclass(frozen=True)
+class Received:
+    """A file that came: the name it was given, to be shown, and where it lies."""
+
+    name: str
+    path: Path
+    size_bytes: int
+
+
+def ending(name: str) -> str:
+    """`.csv.gz` of a name, if that is something we read; `.txt` of any other."""
+    parts = name.lower().split(".")[1:]
+    packed = parts.pop() if parts and parts[-1] in PACKED else ""
+    kind = parts[-1] if parts and parts[-1] in KINDS else "txt"
+    return f".{kind}.{packed}" if packed else f".{kind}"
+
+
+def upload(studio: Studio, label: str, on_file: Callable[[Received], Awaitable[None]]) -> ui.upload:
+    """A place to drop a file; `on_file` is called when it is here."""
+
+    async def receive(event: events.UploadEventArguments) -> None:
+        folder = studio.hidden / "uploads"
+        path = folder / f"{secrets.token_hex(8)}{ending(event.file.name)}"
+        await event.file.save(path)
+        path.chmod(0o600)
+        name = one_line(event.file.name.replace("\\", "/").rsplit("/", 1)[-1])[:SHOWN_CHARS]
+        await on_file(Received(name, path, event.file.size()))
+
+    found = ui.upload(label=label, max_file_size=MOST_BYTES, max_files=1, auto_upload=True, on_upload=told(receive))
+    found.on("rejected", lambda: say_error(f"The file is larger than {MOST_BYTES >> 20} MB; give a part of it."))
+    return found.props('flat bordered accept=".txt,.csv,.tsv,.jsonl,.parquet,.gz,.xz,.zst,text/*"')
