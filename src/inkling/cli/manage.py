@@ -10,7 +10,9 @@ import typer
 from inkling.cli.options import Json, print_json, runs_folder
 
 runs = typer.Typer(
-    help="List, show and remove runs.\n\n\b\nExample:\n  inkling runs list", no_args_is_help=True, rich_markup_mode=None
+    help="List, show, stop and remove runs.\n\n\b\nExample:\n  inkling runs list",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 data = typer.Typer(
     help="Fetch real data sets, only when asked.\n\n\b\nExample:\n  inkling data get shakespeare",
@@ -31,18 +33,19 @@ def list_all(folder: Folder = None, json: Json = False) -> None:
     """
     from inkling.figures import Column, Table
     from inkling.report.terminal import print_table
+    from inkling.runs.presence import state_of
     from inkling.runs.run import list_runs
 
     where = Path(folder) if folder else runs_folder()
     found = list_runs(where)
     if json:
-        print_json([{"path": str(run.path), **run.info} for run in found])
+        print_json([{"path": str(run.path), **run.info, "state": state_of(run)} for run in found])
         return
     rows = tuple(
         (
             run.path.name,
             run.kind,
-            str(run.info["state"]),
+            state_of(run),
             run.info.get("summary", {}).get("held_out_perplexity"),
             ", ".join(run.info["data"]["files"]),
             str(run.info["started"]),
@@ -95,6 +98,22 @@ def show(run: Annotated[str, typer.Argument(help="A run directory.")], json: Jso
     ]
     page = Page(opened.path.name, (*exhibits, *((training_chart(metrics),) if metrics else ())))
     print_page(page)
+
+
+@runs.command("stop")
+def stop(run: Annotated[str, typer.Argument(help="A run directory.")]) -> None:
+    """Stop a training, wherever it was started: it saves what it has learned and ends, as with Ctrl-C.
+
+    \b
+    Example:
+      inkling runs stop runs/gpt-novel
+    """
+    from inkling.report.terminal import notice
+    from inkling.runs.presence import stop as stop_training
+    from inkling.runs.run import Run
+
+    stop_training(Run.open(run))
+    notice(f"Asked {run} to stop. Go on with: inkling resume {run}")
 
 
 @runs.command("rm")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -25,9 +25,10 @@ from inkling.models.bigram import Bigram, BigramConfig, ExactLoss, PlainLoss, ra
 from inkling.models.pairs import PairCounts, contexts_of, count_pairs
 from inkling.models.spelling import Speller
 from inkling.recipes.card import write_card
-from inkling.recipes.data import LanguageText, TextConfig, learn_tokeniser, open_text, resolve, same_text
+from inkling.recipes.data import LanguageText, TextConfig, learn_tokeniser, open_text, resolve, same_text, units
 from inkling.runs import files
 from inkling.runs.loading import constant_files
+from inkling.runs.presence import present
 from inkling.runs.recording import Recorder, checkpoint, dump, restore
 from inkling.runs.run import Run
 from inkling.text.tokenise import Pieces, load_tokeniser
@@ -108,6 +109,7 @@ class Prepared:
     speller: Speller | None
     counts: PairCounts
     held_out: PairCounts
+    held_out_spellings: Mapping[str, int]
     objective: ExactLoss | PlainLoss
     batches: Callable[[int], Any]
 
@@ -115,6 +117,9 @@ class Prepared:
     def sizes(self) -> BigramConfig:
         W1 = self.objective.parameters["W1"]
         return BigramConfig(dimension=W1.shape[0], hidden=W1.shape[1])
+
+    def units(self) -> dict[str, float]:
+        return units(self.tokeniser, self.held_out.column_totals, self.held_out_spellings, self.speller)
 
     def validate(self, parameters: Parameters) -> tuple[float, float]:
         if isinstance(self.objective, ExactLoss):
@@ -141,11 +146,13 @@ def train_bigram(recipe: BigramRecipe, out: Path, say: Say = lambda _: None) -> 
             "seed": recipe.seed,
             "threads": torch.get_num_threads(),
             "data": prepared.text.describe(),
+            "units": prepared.units(),
         },
         constant=constant_files("bigram", asdict(prepared.sizes), prepared.tokeniser, prepared.speller),
         checkpoint=checkpoint(state, prepared.objective.plain),
     )
-    yield from _go_on(run, prepared, state)
+    with present(run):
+        yield from _go_on(run, prepared, state)
 
 
 def within_budget(recipe: BigramRecipe, prepared: Prepared) -> BigramRecipe:
@@ -174,8 +181,9 @@ def resume_bigram(run: Run, say: Say = lambda _: None) -> Iterator[tuple[Run, St
     files.sweep(run.path)
     files.sweep(run.path / "checkpoints")
     state = TrainingState(prepared.objective.parameters)
-    restore(run, state, prepared.objective.plain)
-    yield from _go_on(run, prepared, state)
+    with present(run):
+        restore(run, state, prepared.objective.plain)
+        yield from _go_on(run, prepared, state)
 
 
 def _go_on(run: Run, prepared: Prepared, state: TrainingState) -> Iterator[tuple[Run, Step]]:
@@ -216,14 +224,20 @@ def prepare(recipe: BigramRecipe, tokeniser: Tokeniser | None = None, say: Say =
             yield encodings
 
     counts = count_pairs(encoded(), tokeniser.size, tokeniser.begin)
-    held_out = count_pairs(
-        (tokeniser.encode(block) for block in text.held_out_blocks()), tokeniser.size, tokeniser.begin
-    )
+    judged: Counter[str] = Counter()  # spellings of the held-out text
+
+    def judged_encodings() -> Iterator[Encodings]:
+        for block in text.held_out_blocks():
+            encodings = tokeniser.encode(block)
+            judged.update(encodings.spellings)
+            yield encodings
+
+    held_out = count_pairs(judged_encodings(), tokeniser.size, tokeniser.begin)
     if not counts.tokens or not held_out.tokens:
         raise InklingError(f"{', '.join(recipe.files)} has no text to learn from; give a file with text in it.")
     speller = Speller.fit(spellings, tokeniser)
     objective, batches = _objective(recipe, tokeniser, counts, sampled, say)
-    return Prepared(recipe, text, tokeniser, speller, counts, held_out, objective, batches)
+    return Prepared(recipe, text, tokeniser, speller, counts, held_out, judged, objective, batches)
 
 
 def _objective(

@@ -42,6 +42,7 @@ from inkling.recipes.labelled import LabelledConfig, LabelledParts, read_parts
 from inkling.recipes.labelled_text import LabelledText
 from inkling.runs import files
 from inkling.runs.loading import dan_files, dump_arrays
+from inkling.runs.presence import present
 from inkling.runs.recording import Recorder, checkpoint, restore
 from inkling.runs.run import Checkpoint, Run
 from inkling.text.vectors import WordVectors, load_vectors
@@ -315,7 +316,8 @@ def _train_network(
     prepared = _prepare(recipe, material, sizes, vectors)
     state = TrainingState(prepared.objective.parameters)
     run = _create(recipe, out, material, sizes, checkpoint(state, _plain(prepared)))
-    return (yield from _go_on(run, prepared, material, state))
+    with present(run):
+        return (yield from _go_on(run, prepared, material, state))
 
 
 def _prepare(recipe: DANRecipe, material: Material, sizes: DANConfig, vectors: WordVectors | None) -> Prepared:
@@ -353,8 +355,9 @@ def resume_dan(run: Run, say: Say = lambda _: None) -> Iterator[tuple[Run, Step]
     files.sweep(run.path)
     files.sweep(run.path / "checkpoints")
     state = TrainingState(prepared.objective.parameters)
-    restore(run, state, _plain(prepared))
-    yield from _go_on(run, prepared, material, state)
+    with present(run):
+        restore(run, state, _plain(prepared))
+        yield from _go_on(run, prepared, material, state)
 
 
 def _go_on(

@@ -14,7 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from inkling.errors import InklingError, UsageError
+from inkling.models.contracts import Speller
 from inkling.runs.run import Run
 from inkling.text.corpus import Corpus
 from inkling.text.folders import find_format
@@ -163,6 +167,22 @@ def learn_tokeniser(text: LanguageText, kind: str, size: int, pieces: Pieces, ex
     """From the training text. A `size` of zero: 4,096 words or pieces, all characters."""
     wanted = size or (4096 if kind in ("word", "bpe") else None)
     return train_tokeniser(kind, text.train_blocks(), wanted, pieces=pieces, exclude=frozenset(exclude))
+
+
+def units(
+    tokeniser: Tokeniser, counts: NDArray[Any], spellings: Mapping[str, int], speller: Speller | None
+) -> dict[str, float]:
+    """What a token of a text with these counts stands for, on average: from its nats to bits per byte."""
+    spelled = sum(len(spelling.encode()) * times for spelling, times in spellings.items())
+    size, tokens = float(counts @ tokeniser.byte_lengths) + spelled, float(counts.sum())
+    return {"bytes_per_token": size / tokens, "spelling_nats_per_token": spelling_nats(speller, spellings) / tokens}
+
+
+def spelling_nats(speller: Speller | None, spellings: Mapping[str, int]) -> float:
+    """What unknown tokens cost letter by letter, each as often as it occurs."""
+    if speller is None or not spellings:
+        return 0.0
+    return float(speller.nats(list(spellings)) @ np.array(list(spellings.values())))
 
 
 def same_text(run: Run, config: TextConfig, described: Mapping[str, Any]) -> None:

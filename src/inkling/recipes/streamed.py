@@ -26,10 +26,11 @@ from inkling.errors import InklingError, UsageError
 from inkling.measure.tally import LN2
 from inkling.models.spelling import Speller
 from inkling.recipes.card import write_card
-from inkling.recipes.data import TextConfig, learn_tokeniser, open_text, same_text
+from inkling.recipes.data import TextConfig, learn_tokeniser, open_text, same_text, spelling_nats, units
 from inkling.recipes.stream import TokenStream, encode_stream
 from inkling.runs import files
 from inkling.runs.loading import constant_files
+from inkling.runs.presence import present
 from inkling.runs.recording import Recorder, checkpoint, dump, restore, take_up
 from inkling.runs.run import Run
 from inkling.text.normalise import Chain
@@ -73,10 +74,10 @@ class Source(Material):
 
     def spelling_nats(self) -> float:
         """What the unknown tokens of the held-out text cost letter by letter."""
-        spellings = self.held_out.spellings
-        if self.speller is None or not spellings:
-            return 0.0
-        return float(self.speller.nats(list(spellings)) @ np.array(list(spellings.values())))
+        return spelling_nats(self.speller, self.held_out.spellings)
+
+    def units(self) -> dict[str, float]:
+        return units(self.tokeniser, self.held_out.counts, self.held_out.spellings, self.speller)
 
     def unigram_nats(self) -> float:
         """A token of the held-out text by the frequencies of the training text."""
@@ -183,6 +184,7 @@ def begin(
                 "seed": prepared.recipe.seed,
                 "threads": torch.get_num_threads(),
                 "processes": processes.count,
+                **({"units": material.units()} if isinstance(material, Source) else {}),
                 "data": material.text.describe(),
             },
             constant={
@@ -192,7 +194,8 @@ def begin(
             checkpoint=checkpoint(state, prepared.objective.plain),
         )
         processes.tell(str(run.path.absolute()))
-        yield from _train(run, prepared, state, say, watch, processes)
+        with present(run):
+            yield from _train(run, prepared, state, say, watch, processes)
 
 
 def go_on(
@@ -214,9 +217,10 @@ def go_on(
         files.sweep(run.path)
         files.sweep(run.path / "checkpoints")
         state = prepared.fresh_state()
-        restore(run, state, prepared.objective.plain)
-        processes.tell("")
-        yield from _train(run, prepared, state, say, watch, processes)
+        with present(run):
+            restore(run, state, prepared.objective.plain)
+            processes.tell("")
+            yield from _train(run, prepared, state, say, watch, processes)
 
 
 def _prepared_again(run: Run, kind: type[TextConfig], prepare: Prepare, say: Say, processes: Processes) -> Prepared:
