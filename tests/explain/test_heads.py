@@ -226,6 +226,13 @@ def test_texts_in_parts_have_the_figures_of_all_together() -> None:
             assert found == (value if isinstance(value, str) else pytest.approx(expected, rel=1e-9, abs=1e-12)), name
 
 
+def test_who_waits_for_a_census_is_told_how_far_it_is() -> None:
+    model, ids, told = small_model(), some_ids(7, 9), list[tuple[int, int]]()
+    census(model, ids, texts_at_once=4, progress=lambda done, of: told.append((done, of)))
+    of = 2 * model.layers * model.heads  # in two parts
+    assert told == [(done + 1, of) for done in range(of)]
+
+
 def test_sums_of_two_batches_add_up() -> None:
     model, ids = small_model(), some_ids(6, 9)
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
-from inkling.cli.numbers import MOST_VECTORS, read_vectors, read_whole_numbers
+from inkling.attention.orders import read_whole_numbers
+from inkling.cli.numbers import MOST_VECTORS, read_vectors
 from inkling.cli.options import Json, check_seed, print_json
 
 if TYPE_CHECKING:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from inkling.cli.attention import Html, Svg, check_pages, show
 from inkling.cli.attention import app as app
-from inkling.cli.numbers import read_looks, read_vectors
+from inkling.cli.numbers import read_vectors
 from inkling.cli.options import Json, check_seed
-
-if TYPE_CHECKING:
-    from inkling.figures import Page
 
 
 @app.command()
@@ -85,49 +81,10 @@ def design(
       inkling attention design "a, b" "1=3b" --looks "1=2"
       inkling attention design "a, a" "1=a, 2=2a"            equal tokens, different wishes
     """
-    import numpy as np
-
-    from inkling.attention import design as designs
-    from inkling.attention.hull import identity_verdict
-    from inkling.attention.wishes import parse_tokens, parse_wishes
-    from inkling.errors import UsageError
+    from inkling.attention.orders import order
 
     check_pages(html, svg)
-    if not 1e-3 <= beta <= 1e3:
-        raise UsageError(f"--beta is {beta:g}; give a number from 0.001 to 1000.")
-    names, inputs = parse_tokens(tokens)
-    wanted = parse_wishes(wishes, names, len(inputs))
-    fixed = None if looks is None else read_looks(looks, len(inputs), wanted)
-    components = beta * np.eye(len(names))
-    found = designs.design(
-        components,
-        inputs,
-        wanted,
-        beta**2,
-        names,
-        looks=fixed,
-        values="linear" if linear else "components",
-    )
-    titles = [f"token {i + 1}" for i in range(len(inputs))]
-    plain = [identity_verdict(inputs @ components, wanted[i] @ components, i, names=titles) for i in sorted(wanted)]
-    show(_WithIdentity(found, plain), html, svg, json)
-
-
-class _WithIdentity:
-    """A design, and what K = Q = V = I would do for each of its wishes."""
-
-    def __init__(self, found: Any, plain: Sequence[Any]) -> None:
-        self.found, self.plain = found, plain
-
-    def page(self) -> Page:
-        from inkling.figures import Page, Prose
-
-        page = self.found.page()
-        said = "\n\n".join(verdict.sentence for verdict in self.plain)
-        return Page(page.title, (*page.exhibits, Prose(said, "And with K = Q = V = I?")))
-
-    def to_json(self) -> dict[str, Any]:
-        return {**self.found.to_json(), "identity": [verdict.to_json() for verdict in self.plain]}
+    show(order(tokens, wishes, beta, looks, linear), html, svg, json)
 
 
 @app.command()

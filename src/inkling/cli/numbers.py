@@ -1,8 +1,7 @@
-"""Numbers that a command is given as text: vectors, lists of whole numbers, who looks where."""
+"""Numbers that a command is given as text: vectors."""
 
 from __future__ import annotations
 
-from collections.abc import Container
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,37 +51,3 @@ def read_vectors(flag: str, given: str) -> Floats:
         said = f"has rows of {lengths[0]} and of {lengths[-1]} numbers" if found else "has no numbers"
         raise UsageError(f"{flag}, '{shown}', {said}; give vectors of one length.")
     return np.array(found)
-
-
-def read_whole_numbers(flag: str, given: str, most: int, example: str = "1,4,7") -> list[int]:
-    from inkling.errors import UsageError
-
-    try:
-        found = [int(part) for part in given.replace("+", ",").split(",")]
-    except ValueError:
-        raise UsageError(f"{flag} is '{given}'; give whole numbers, such as {example}.") from None
-    for number in found:
-        if not 1 <= number <= most:
-            raise UsageError(f"{flag} names {number}; give numbers from 1 to {most}.")
-        if found.count(number) > 1:
-            raise UsageError(f"{flag} names {number} twice; give each once.")
-    return found
-
-
-def read_looks(given: str, tokens: int, wishing: Container[int]) -> dict[int, tuple[int, ...]]:
-    """'1=3, 2=1+3' → {0: (2,), 1: (0, 2)}."""
-    from inkling.errors import UsageError
-
-    found: dict[int, tuple[int, ...]] = {}
-    for part in given.split(","):
-        token, equals, places = (side.strip() for side in part.partition("="))
-        if not (token and equals and places) or "+" in token:
-            raise UsageError(f"--looks is '{given}'; give token=tokens, such as '1=3, 2=1+3'.")
-        (number,) = read_whole_numbers("--looks", token, tokens, "'1=3, 2=1+3'")
-        if number - 1 in found:
-            raise UsageError(f"--looks says twice where token {number} looks; say it once, such as {number}=1+2.")
-        if number - 1 not in wishing:
-            raise UsageError(f"--looks says where token {number} looks, which has no wish; give it one.")
-        seen = read_whole_numbers("--looks", places, tokens, "'1=3, 2=1+3'")
-        found[number - 1] = tuple(place - 1 for place in seen)
-    return found

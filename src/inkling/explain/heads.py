@@ -18,7 +18,7 @@ Left out: heads removed together (two that do the same can each be spared), text
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -44,12 +44,14 @@ def census(
     key_noise: float = KEY_NOISE,
     tokens: Sequence[str] = (),
     texts_at_once: int = 64,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Census:
     """Every head of `model` on the texts `ids` (B×T).
 
     `charged` (B×T, True or False) says which tokens the loss is over, by default all but the first of each text.
     `seed` is that of the noise on keys. `tokens` names the tokens of the first text, for its maps. `texts_at_once`
-    bounds the memory and changes no figure.
+    bounds the memory and changes no figure. `progress` is told how many of the heads, once for each part of the texts,
+    have been touched, and of how many.
     """
     _check(ids, first_places_skipped, key_noise, texts_at_once)
     counts = _counts(ids, charged)
@@ -74,6 +76,7 @@ def census(
 
     removed, direct, noised = ({head: np.zeros(len(ids)) for head in heads} for _ in range(3))
     moved = dict.fromkeys(heads, 0.0)
+    touched, all_touched = 0, len(heads) * len(list(_parts(len(ids), texts_at_once)))
     for part in _parts(len(ids), texts_at_once):
         look, texts = model.look(ids[part]), ids[part]
         for layer, head in heads:
@@ -87,6 +90,9 @@ def census(
             noised[at][part] = _nats(noisy.log_probs, texts, counts[part])
             apart = (noisy.weights[layer][:, head] - look.weights[layer][:, head]).double().abs()
             moved[at] += float(apart[:, first_places_skipped:].sum()) / 2
+            touched += 1
+            if progress is not None:
+                progress(touched, all_touched)
 
     charged_tokens = counts.double().sum(1).numpy()
     figures = []

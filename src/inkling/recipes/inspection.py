@@ -26,7 +26,12 @@ AT_ONCE = 1 << 22  # weights, or log-probabilities, in memory: of as many texts 
 
 
 def inspect_small(
-    seed: int, texts: int, steps: int, key_noise: float, progress: Callable[[Step], None] | None = None
+    seed: int,
+    texts: int,
+    steps: int,
+    key_noise: float,
+    progress: Callable[[Step], None] | None = None,
+    looking: Callable[[int, int], None] | None = None,
 ) -> Census:
     """The heads of a small model trained on repeated stretches, on fresh ones; only what is certain is charged."""
     if not 1 <= steps <= 100_000:
@@ -41,10 +46,19 @@ def inspect_small(
         charged=torch.from_numpy(fresh.certain),
         key_noise=key_noise,
         tokens=names,
+        progress=looking,
     )
 
 
-def inspect_run(path: str, files: Sequence[str], texts: int, length: int, key_noise: float, seed: int) -> Census:
+def inspect_run(
+    path: str,
+    files: Sequence[str],
+    texts: int,
+    length: int,
+    key_noise: float,
+    seed: int,
+    looking: Callable[[int, int], None] | None = None,
+) -> Census:
     """The heads of a run, on windows of text."""
     _check_length(length)
     model = load_language_model(path)
@@ -57,7 +71,7 @@ def inspect_run(path: str, files: Sequence[str], texts: int, length: int, key_no
     names = [model.tokeniser.decode([token]) for token in ids[0].tolist()]
     numbers = length * max(length * model.heads * model.layers, model.tokeniser.size)  # of one text
     at_once = max(1, min(64, AT_ONCE // numbers))
-    return census(model, ids, seed=seed, key_noise=key_noise, tokens=names, texts_at_once=at_once)
+    return census(model, ids, seed=seed, key_noise=key_noise, tokens=names, texts_at_once=at_once, progress=looking)
 
 
 def windows(tokeniser: Tokeniser, texts: Iterable[str], most: int, length: int) -> torch.Tensor:
