@@ -378,23 +378,27 @@ CLAIMS = (
         "Average of frozen word vectors → MLP → 2 classes on IMDB reviews: about 84 % test accuracy after 20 epochs.",
         "about 84 % (300-d GloVe)",
         published_accuracy,
+        NEEDS,
     ),
     Claim(
         "D2",
         "Word dropout: whole words dropped with probability p before averaging helps; accuracy as a function of p.",
         "a curve over p from 0 to 0.5",
         dropout_curve,
+        NEEDS,
     ),
     Claim(
         "D3",
         "Depth: gains diminish with each hidden layer.",
         "0: ≈82 %, 1: ≈83.5 %, 2 and 3: ≈84 % (300-d GloVe)",
         depth_gains,
+        NEEDS,
     ),
     Claim(
         "D4",
         "ReLU, sigmoid and Mish are equal in the end; sigmoid's curve fluctuates more, for its units saturate.",
         "~84 % each; a wilder curve",
         activations_equal,
+        NEEDS,
     ),
 )

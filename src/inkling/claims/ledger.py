@@ -48,6 +48,7 @@ class Claim:
     statement: str
     published: str
     test: Callable[[Context], Finding]
+    needs: str = ""  # the data without which it is not run, as the finding then says it
 
 
 @dataclass(frozen=True)

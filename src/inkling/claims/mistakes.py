@@ -218,5 +218,6 @@ CLAIMS = (
         "Misread reviews, each with an explanation: scattered words outweigh the judgement as a whole, both ways.",
         "misled by " + ", ".join(PHRASES),
         misread,
+        NEEDS,
     ),
 )

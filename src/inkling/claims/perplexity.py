@@ -347,6 +347,7 @@ CLAIMS = (
         "Perplexity of a word bigram and of a character model on a Shakespeare and a Wikipedia passage.",
         "word bigram 5.43 and 24.69; character model 7.12 and 18.97",
         published_figures,
+        NEEDS,
     ),
     ranking.CLAIM,
     Claim(
@@ -355,5 +356,6 @@ CLAIMS = (
         "case, single spaces) lowers perplexity.",
         "7.12 → 7.09; 18.97 → 16.33",
         preprocessing,
+        NEEDS,
     ),
 )

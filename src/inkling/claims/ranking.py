@@ -194,4 +194,5 @@ CLAIM = Claim(
     "Wikipedia because it captures long-range dependencies.",
     "5.43 < 7.12; 18.97 < 24.69",
     ranking,
+    NEEDS,
 )

@@ -1,7 +1,8 @@
 """`python -m inkling.studio.child JOB`: one job of the studio in a process of its own, within limits.
 
 Gets JSON on standard input; says JSON lines on standard output (see `work.py`). A job is a function from its arguments
-and `say(done, sentence)` to something that JSON can hold; it lives in a module `tasks_….py` beside this one.
+and `say(done, sentence)` to something that JSON can hold; it lives in a module `tasks_….py` beside this one. One whose
+result comes in parts hands each over as the third argument of `say`.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ def main(job: str) -> int:
     _limit()
     put = _only_way_out()
 
-    def say(done: float | None, sentence: str) -> None:
-        put({"done": done, "say": sentence})
+    def say(done: float | None, sentence: str, part: Any = None) -> None:
+        put({"done": done, "say": sentence} if part is None else {"part": part})
 
     from inkling.errors import InklingError
 

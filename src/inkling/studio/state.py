@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from inkling.errors import InklingError
+from inkling.studio.ledger import Ledger
 from inkling.studio.shelf import Shelf
+from inkling.studio.trainings import Trainings
 
 if TYPE_CHECKING:
     from inkling.runs.run import Run
@@ -27,9 +29,11 @@ class Studio:
     data: Path | None = None  # real data sets, for claims that need them
     look: Look = "auto"
     shelf: Shelf = field(init=False)
+    ledger: Ledger = field(init=False)
 
     def __post_init__(self) -> None:
         self.shelf = Shelf(self.run)
+        self.ledger = Ledger(self.data)
 
     @property
     def hidden(self) -> Path:

@@ -5,7 +5,7 @@
     Child(job, …)           a process: what takes long, may be cancelled, or reads what people upload
 
 A child is `python -m inkling.studio.child JOB`: it gets JSON on standard input and says JSON lines on standard output,
-`{"done": 0.3, "say": "…"}` as it goes and `{"result": …}` or `{"error": "one sentence"}` in the end.
+`{"done": 0.3, "say": "…"}` or `{"part": …}` as it goes and `{"result": …}` or `{"error": "one sentence"}` in the end.
 """
 
 from __future__ import annotations
@@ -72,8 +72,14 @@ class Latest:
 class Child:
     """A job in a process of its own; `cancel` ends it at once."""
 
-    def __init__(self, job: str, arguments: dict[str, Any], on_progress: Callable[[float | None, str], None]) -> None:
-        self.job, self.arguments, self.on_progress = job, arguments, on_progress
+    def __init__(
+        self,
+        job: str,
+        arguments: dict[str, Any],
+        on_progress: Callable[[float | None, str], None],
+        on_part: Callable[[Any], None] = lambda part: None,
+    ) -> None:
+        self.job, self.arguments, self.on_progress, self.on_part = job, arguments, on_progress, on_part
         self.cancelled = False
         self._process: asyncio.subprocess.Process | None = None
 
@@ -105,7 +111,10 @@ class Child:
                     return message["result"]
                 if "error" in message:
                     raise InklingError(message["error"])
-                self.on_progress(message.get("done"), message.get("say", ""))
+                if "part" in message:
+                    self.on_part(message["part"])
+                else:
+                    self.on_progress(message.get("done"), message.get("say", ""))
             await process.wait()
         finally:
             self._end()
