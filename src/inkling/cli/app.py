@@ -25,6 +25,7 @@ from inkling.cli import (
     importing,
     manage,
     sample,
+    serve,
     studio,
     study,
     surprise,
@@ -72,6 +73,7 @@ app.command("surprise")(surprise.surprise)
 app.command("answer")(answer.answer)
 app.command("classify")(classify.classify)
 app.command("errors")(errors.errors)
+app.command("serve")(serve.serve)
 app.add_typer(ablate.app, name="ablate")
 app.add_typer(study.app, name="study")
 app.add_typer(construct.app, name="attention")
