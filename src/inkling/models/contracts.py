@@ -126,6 +126,24 @@ class Reader(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Ranking:
+    """What each of N tokens costs, and the k tokens that were likeliest at its place, best first."""
+
+    nats: NDArray[np.float64]  # N
+    likeliest: NDArray[np.int64]  # N×k
+    log_probs: NDArray[np.float64]  # N×k, of those
+
+
+@runtime_checkable
+class Ranker(Protocol):
+    """A language model that ranks tokens at all places of a text faster than a step at a time."""
+
+    def rank_ids(self, ids: NDArray[np.integer], offsets: NDArray[np.int64], count: int) -> Ranking:
+        """Of texts laid end to end; text i is ids[offsets[i] : offsets[i + 1]]."""
+        ...
+
+
 class Classifier(Protocol):
     @property
     def labels(self) -> tuple[str, ...]: ...

@@ -16,6 +16,7 @@ Left out: a window that slides token by token, whose keys above the first layer 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from inkling.errors import UsageError
-from inkling.models.contracts import Scores, Speller, assemble_scores
+from inkling.models.contracts import Ranking, Scores, Speller, assemble_scores
 from inkling.models.gpt import GPT, GPTConfig
 from inkling.models.gpt_cache import READ_AT_ONCE, Cache, State
 from inkling.models.gpt_fused import FusedGPT
@@ -129,6 +130,17 @@ class Transformer(GPT):
 
     def score_ids(self, ids: NDArray[np.integer], offsets: NDArray[np.int64]) -> NDArray[np.float64]:
         """Nats of each token of texts laid end to end; text i is ids[offsets[i] : offsets[i + 1]]."""
+        return self._score_ids(ids, offsets, None)
+
+    def rank_ids(self, ids: NDArray[np.integer], offsets: NDArray[np.int64], count: int) -> Ranking:
+        """The same, and the `count` likeliest tokens at each place."""
+        count = min(count, self.config.vocabulary)
+        found = Ranking(np.zeros(len(ids)), np.zeros((len(ids), count), np.int64), np.zeros((len(ids), count)))
+        return replace(found, nats=self._score_ids(ids, offsets, found))
+
+    def _score_ids(
+        self, ids: NDArray[np.integer], offsets: NDArray[np.int64], ranking: Ranking | None
+    ) -> NDArray[np.float64]:
         opens, lengths, is_first = _windows(offsets, self.config.context)
         order = np.argsort(-lengths, kind="stable")  # like beside like, so that little is filled up
         opens, lengths, is_first = opens[order], lengths[order], is_first[order]
@@ -138,7 +150,9 @@ class Transformer(GPT):
         tasks, first = [], 0
         while first < len(order):
             group = slice(first, first + max(1, most // int(lengths[first])))
-            tasks.append(partial(self._score_group, tokens, opens[group], lengths[group], is_first[group], nats))
+            tasks.append(
+                partial(self._score_group, tokens, opens[group], lengths[group], is_first[group], nats, ranking)
+            )
             first = group.stop
         share_out(self.workers, tasks)
         return nats
@@ -151,6 +165,7 @@ class Transformer(GPT):
         lengths: NDArray[np.int64],
         is_first: NDArray[np.bool_],
         nats: NDArray[np.float64],
+        ranking: Ranking | None,
     ) -> None:
         """Windows side by side. The first of a text reads `begin` and then its tokens from place `opens` on; a later
         one reads from the token before `opens` on, and what the window before it has predicted is not counted."""
@@ -168,6 +183,10 @@ class Transformer(GPT):
             log_probs = torch.log_softmax(self._fused.logits(residual[torch.from_numpy(chosen[part])]), dim=1)
             found = log_probs.gather(1, torch.from_numpy(tokens[targets[part]])[:, None])
             nats[targets[part]] = -found[:, 0].double().numpy()
+            if ranking is not None:
+                values, tops = log_probs.topk(ranking.likeliest.shape[1], dim=1)
+                ranking.likeliest[targets[part]] = tops.numpy()
+                ranking.log_probs[targets[part]] = values.double().numpy()
 
 
 def _windows(offsets: NDArray[np.int64], most: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:

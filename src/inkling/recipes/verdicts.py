@@ -123,13 +123,16 @@ def classify_rows(
     # Reasons have a number for each word and label, so the more labels, the smaller the blocks.
     size_chars = max(LEAST_BLOCK_CHARS, 2 * BLOCK_CHARS // len(network.labels)) if why else BLOCK_CHARS
     for rows in corpus.batches(min(size_chars, BLOCK_CHARS), on_bytes):
-        texts = [row.text for row in rows]
-        found = Verdicts(network.labels, rows, network.log_probs(texts).numpy().astype(np.float64), [])
-        if why:
-            explained = zip(explain(network, texts), found.places.tolist(), strict=True)
-            reasons = [Reasons.of(one, verdict) for one, verdict in explained]
-            found = Verdicts(network.labels, rows, found.log_probs, reasons)
-        yield found
+        yield judge(network, rows, why=why)
+
+
+def judge(network: AveragingNetwork, rows: list[Row], *, why: bool = False) -> Verdicts:
+    texts = [row.text for row in rows]
+    found = Verdicts(network.labels, rows, network.log_probs(texts).numpy().astype(np.float64), [])
+    if not why:
+        return found
+    explained = zip(explain(network, texts), found.places.tolist(), strict=True)
+    return Verdicts(network.labels, rows, found.log_probs, [Reasons.of(one, verdict) for one, verdict in explained])
 
 
 def choose_threshold(run: Run, given: float | None) -> float | None:

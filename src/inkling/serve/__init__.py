@@ -1,0 +1,1 @@
+"""Models behind HTTP: completions, scores and verdicts for the clients that people already have."""
