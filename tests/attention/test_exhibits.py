@@ -8,7 +8,15 @@ import re
 
 import pytest
 
-from inkling.attention.exhibits import copy_chart, failure_chart, law_chart, part_bars, sentences, weight_bars
+from inkling.attention.exhibits import (
+    copy_chart,
+    failure_chart,
+    law_chart,
+    part_bars,
+    pictures,
+    sentences,
+    weight_bars,
+)
 from inkling.attention.laboratory import Experiment, Kind, Setting, experiment
 from inkling.figures import Bars, Chart, Cloud, Prose, Table
 
@@ -151,3 +159,15 @@ def test_what_arrives_is_a_share_of_all_draws() -> None:
     assert sum(two.heights) == pytest.approx(1)
     assert one.heights[0] + one.heights[-1] > 0.7  # one head swings
     assert two.heights[4] + two.heights[5] > 0.7  # two hold still, at the one half between these bars
+
+
+def test_what_samples_say_can_be_drawn_before_integrals_are_solved() -> None:
+    setting = Setting("heads", keys=6, noise=0.5, alpha=0.01)
+    quick, whole = experiment(setting, 2000, solve=False), experiment(setting, 2000)
+    failure = quick.figure("head 1: failure probability")
+    assert math.isnan(failure.exact)
+    assert failure.simulated == whole.figure("head 1: failure probability").simulated
+    drawn, patient = pictures(quick, patient=False), pictures(whole)
+    assert [each.title for each in drawn] == [each.title for each in patient][:-1]
+    assert isinstance(drawn[0], Bars)
+    assert [series.name for series in drawn[0].series] == ["head 1, simulated", "head 2, simulated"]

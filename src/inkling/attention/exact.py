@@ -140,13 +140,14 @@ class Exact:
         return self.table()._repr_html_()
 
 
-def exact(case: Case) -> Exact:
-    laws = tuple(_head(case, h) for h in range(case.heads))
+def exact(case: Case, solve: bool = True) -> Exact:
+    """All that is known; without `solve` only what needs no integral, and NaN for the rest."""
+    laws = tuple(_head(case, h, solve) for h in range(case.heads))
     mixing = case.mixing
     means = mixing @ np.stack([law.mean_weights for law in laws])
     if case.heads_are_equal:
         variances = mixing.sum() ** 2 * laws[0].weight_variances
-    elif case.heads_are_independent:
+    elif case.heads_are_independent or not solve:
         variances = mixing**2 @ np.stack([law.weight_variances for law in laws])
     else:
         variances = _correlated(case, laws)
@@ -167,13 +168,18 @@ def _correlated(case: Case, laws: Sequence[HeadLaw]) -> Floats:
     return found
 
 
-def _head(case: Case, h: int) -> HeadLaw:
+def _head(case: Case, h: int, solve: bool) -> HeadLaw:
     m, s, looks = case.score_means[h], case.score_deviations[h], case.looks[h]
     wanted = np.zeros(case.keys, np.bool_)
     wanted[list(looks)] = True
     k, n = len(looks), case.keys
     margin = float(m[wanted].min() - m[~wanted].max()) if k < n else math.inf
-    moments = weight_moments(m, s)
+    unknown = np.full(n, math.nan)
+    means, variances, failure = unknown, unknown, math.nan
+    if solve:
+        moments = weight_moments(m, s)
+        means, variances = moments.means, moments.variances
+        failure = share_below(m, s, np.array(looks), HALF)
     pair = None
     if k == 2:
         a, b = looks
@@ -183,11 +189,11 @@ def _head(case: Case, h: int) -> HeadLaw:
         score_means=m,
         score_deviations=s,
         weights_at_means=softmax(m),
-        mean_weights=moments.means,
-        weight_variances=moments.variances,
+        mean_weights=means,
+        weight_variances=variances,
         margin=margin,
         bound=margin_bound(n, margin, k),
-        failure_probability=share_below(m, s, np.array(looks), HALF),
+        failure_probability=failure,
         pair=pair,
     )
 

@@ -24,7 +24,8 @@ def experiment_page(found: Experiment) -> Page:
     return Page(found.title, (Prose("\n\n".join(sentences(found))), found.table(), *pictures(found)))
 
 
-def pictures(found: Experiment) -> tuple[Exhibit, ...]:
+def pictures(found: Experiment, patient: bool = True) -> tuple[Exhibit, ...]:
+    """Where one is not `patient`, without the one whose every point is an integral."""
     kind = found.setting.kind
     noisy = bool(found.case.score_deviations.any())
     drawn: list[Exhibit] = [weight_bars(found)]
@@ -36,7 +37,8 @@ def pictures(found: Experiment) -> tuple[Exhibit, ...]:
         drawn += [cloud(found), part_bars(found)]
     if kind in ("average", "noise") and noisy:
         drawn.append(law_chart(found))
-    if kind == "heads" and not found.setting.same and found.setting.noise:
+    integrals = bool(found.setting.alpha or found.setting.coherence)
+    if kind == "heads" and not found.setting.same and found.setting.noise and (patient or not integrals):
         drawn.append(failure_chart(found))
     return tuple(drawn)
 
@@ -200,7 +202,9 @@ def weight_bars(found: Experiment) -> Bars:
     for h, law in enumerate(found.exact.heads):
         if h and case.heads_are_equal:
             break
-        series.append(Series(f"head {h + 1}, exact" if case.heads > 1 else "exact", law.mean_weights[shown].tolist()))
+        if not np.isnan(law.mean_weights).any():  # it was solved
+            name = f"head {h + 1}, exact" if case.heads > 1 else "exact"
+            series.append(Series(name, law.mean_weights[shown].tolist()))
         drawn = [found.simulated.mean_weight(h, key) for key in shown]
         series.append(
             Series(

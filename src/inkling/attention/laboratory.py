@@ -194,14 +194,14 @@ def figures_table(title: str, figures: Sequence[Figure], *notes: str) -> Table:
 FAILURE = "head {}: failure probability"
 
 
-def experiment(setting: Setting, samples: int = SAMPLES) -> Experiment:
-    """Both ways through one case."""
+def experiment(setting: Setting, samples: int = SAMPLES, solve: bool = True) -> Experiment:
+    """Both ways through one case; without `solve` only what samples say, for who cannot wait for integrals."""
     case = setting.case()
-    known, drawn = exact(case), simulate(case, np.random.default_rng(setting.seed), samples)
+    known, drawn = exact(case, solve), simulate(case, np.random.default_rng(setting.seed), samples)
     alone = None
     if setting.kind == "heads":
         single = setting.case(((setting.a, setting.b),))
-        alone = (exact(single), simulate(single, np.random.default_rng(setting.seed), samples))
+        alone = (exact(single, solve), simulate(single, np.random.default_rng(setting.seed), samples))
     figures = tuple(_figures(setting, known, drawn))
     if alone is not None:
         figures += tuple(_part_figures("one head", setting, *alone))
