@@ -29,10 +29,12 @@ class Studio:
     data: Path | None = None  # real data sets, for claims that need them
     look: Look = "auto"
     shelf: Shelf = field(init=False)
+    trainings: Trainings = field(init=False)
     ledger: Ledger = field(init=False)
 
     def __post_init__(self) -> None:
         self.shelf = Shelf(self.run)
+        self.trainings = Trainings(self.folder, self.folder / HIDDEN / "logs")
         self.ledger = Ledger(self.data)
 
     @property

@@ -1,0 +1,153 @@
+"""One run on the page of runs: its figures as they stand, stop and resume, what it writes, what it said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nicegui import ui
+
+from inkling.errors import InklingError
+from inkling.pictures.harmless import safe
+from inkling.runs.presence import state_of
+from inkling.runs.run import Run
+from inkling.studio.state import Studio
+from inkling.studio.views_runs import Follower, Progress, duration, figure_of
+from inkling.studio.work import aside, told
+
+SAMPLE_TOKENS = {"character": 160, "byte": 160}
+FIGURES = ("state", "loss", "step", "speed", "time", "left")
+NAMES = {
+    "loss": "training text now",
+    "step": "step",
+    "speed": "tokens a second",
+    "time": "trained for",
+    "left": "time left",
+}
+
+
+class OneRun:
+    def __init__(self, studio: Studio) -> None:
+        self.studio = studio
+        self.name: str | None = None
+        self.sampled = ""  # the checkpoint that wrote the sample on the page
+        with ui.element("div") as self.box:
+            with ui.element("div").classes("line figures"):
+                self.values: dict[str, ui.label] = {}
+                for key in FIGURES:
+                    with ui.element("div").classes("figure-box"):
+                        self.values[key] = ui.label().classes("figure-value").props(f"data-testid=figure-{key}")
+                        ui.label(NAMES.get(key, key)).classes("figure-name")
+            with ui.element("div").classes("line"):
+                self.stop = ui.button("Stop and keep", icon="stop").props("outline no-caps dense")
+                self.resume = ui.button("Resume", icon="play_arrow").props("unelevated no-caps dense")
+                self.links = ui.element("div").classes("line")
+            self.sample = ui.label().classes("sample").props("data-testid=sample")
+            with ui.expansion("Everything about this run").props("dense").classes("about") as self.about:
+                self.table = ui.element("div")
+        self.stop.on_click(told(self._stop))
+        self.resume.on_click(told(self._resume))
+        self.about.on_value_change(lambda event: event.value and self._tell())
+        self.box.visible = False
+
+    def choose(self, name: str | None) -> None:
+        if name == self.name:
+            return
+        self.name, self.sampled = name, ""
+        self.box.visible = name is not None
+        self.sample.set_text("")
+        self.about.set_value(False)
+        for label in self.values.values():
+            label.set_text("–")
+
+    async def show(self, name: str, follower: Follower) -> None:
+        run = await aside(self.studio.run, name)
+        state = await aside(state_of, run)
+        progress = Progress.of(run, follower)
+        self._figures(run, state, follower, progress)
+        self.stop.visible = state == "running"
+        self.resume.visible = state in ("interrupted", "failed") and run.kind != "ngram"
+        await self._write(run, state)
+
+    def _figures(self, run: Run, state: str, follower: Follower, progress: Progress | None) -> None:
+        said = {"state": state}
+        if progress is not None:
+            last = follower.trained[-1]
+            said["loss"] = f"{follower.unit.show(last.nats / last.tokens):.3f} {follower.unit.name}"
+            said["step"] = f"{progress.step:,}" + (f" of {progress.steps:,}" if progress.steps else "")
+            said["speed"] = f"{progress.tokens_per_second:,.0f}"
+            said["time"] = duration(progress.seconds)
+            said["left"] = duration(progress.seconds_left) if state == "running" else "–"
+        elif state == "finished":
+            said["loss"] = figure_of(run) or "–"
+        for key, label in self.values.items():
+            label.set_text(said.get(key, "–"))
+
+    async def _write(self, run: Run, state: str) -> None:
+        """What the model writes by now; anew whenever it was saved."""
+        if run.kind in ("dan", "ngram") and state != "finished":
+            return
+        saved = "finished" if run.finished else run.checkpoints()[-1].name if run.checkpoints() else ""
+        if run.kind == "dan" or not saved or saved == self.sampled or saved == "step-000000000":
+            return
+        self.sampled = saved
+        name = run.path.name
+        try:
+            text = await aside(_sample, self.studio, name)
+        except InklingError as error:
+            text = str(error)
+        if self.name == name:
+            self.sample.set_text(text)
+
+    @property
+    def _run(self) -> Run:
+        if self.name is None:
+            raise InklingError("No run is chosen; click one in the list.")
+        return self.studio.run(self.name)
+
+    async def _stop(self) -> None:
+        await aside(lambda: self.studio.trainings.stop(self._run))
+        ui.notify("It was asked to stop; what it has learned is kept.", type="info")
+
+    async def _resume(self) -> None:
+        await aside(lambda: self.studio.trainings.resume(self._run))
+        ui.notify("It goes on from its last checkpoint.", type="info")
+
+    async def _tell(self) -> None:
+        """Recipe, data and figures, as `inkling runs show` has them, and what the training said."""
+        run = await aside(lambda: self._run)
+        words = self.studio.trainings.words(run.path.name)
+        self.table.clear()
+        with self.table:
+            for title, values in _sections(run):
+                ui.label(title).classes("heading")
+                with ui.element("dl").classes("facts"):
+                    for key, value in values.items():
+                        if value not in (None, "", [], {}):
+                            with ui.element("dt"):
+                                ui.label(key.replace("_", " "))
+                            with ui.element("dd"):
+                                ui.label(safe(str(value)))
+            if words:
+                ui.label("What it said").classes("heading")
+                ui.label(safe(words)).classes("mono text-block")
+
+
+def _sections(run: Run) -> list[tuple[str, dict[str, Any]]]:
+    about = {key: run.info.get(key) for key in ("kind", "started", "ended", "normalise", "seed", "threads")}
+    return [
+        ("About", about),
+        ("Figures", run.info.get("summary", {})),
+        ("Trained on", run.info["data"]),
+        ("Recipe", run.info["recipe"]),
+    ]
+
+
+def _sample(studio: Studio, name: str) -> str:
+    import numpy as np
+
+    from inkling.models.sampling import SamplingConfig, sample
+
+    model = studio.shelf.language_model(name)
+    config = SamplingConfig(temperature=0.8, tokens=SAMPLE_TOKENS.get(model.tokeniser.kind, 40))
+    drawn = sample(model, config, np.random.default_rng(0))
+    return safe(b"".join(token.text for token in drawn).decode("utf-8", "replace")).strip()
