@@ -20,10 +20,16 @@ from urllib.parse import urlsplit
 
 import pytest
 
-CHROMIUM = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --force-prefers-reduced-motion"
-).split()
+CHROMIUM = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--force-prefers-reduced-motion",
+]
 PATIENCE_MS = 30_000
 
 
@@ -80,7 +86,7 @@ def open_studio(folder: Path, *arguments: str) -> Iterator[Opened]:
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with texts, and `runs/` of every kind: bigram-world, ngram-world, gru-world, gpt-world, dan-reviews, lives."""
+    """Texts, and `runs/` of every kind: bigram-world, ngram-world, gru-world, gpt-world, dan-reviews, lives."""
     folder = tmp_path_factory.mktemp("studio")
     inkling("data", "make", "text", "world.txt", "--size", "20000", folder=folder)
     inkling("data", "make", "text", "fresh.txt", "--size", "2000", "--seed", "1", folder=folder)
@@ -103,6 +109,13 @@ def studio(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     folder = tmp_path_factory.mktemp("opened")
     shutil.copytree(trained, folder, dirs_exist_ok=True)
     with open_studio(folder) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def empty_studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
+    """A studio without runs, which is there at once."""
+    with open_studio(tmp_path_factory.mktemp("empty")) as opened:
         yield opened
 
 
