@@ -59,7 +59,7 @@ class RunsPage:
         self.busy = False
 
     def draw(self) -> None:
-        with ui.element("div").classes("line"):
+        with ui.element("div").classes("line actions"):
             new = ui.button("New training", icon="add").props("unelevated no-caps")
         with ui.element("div").classes("form-box") as box:
             form(self.studio, self.started)
@@ -79,7 +79,7 @@ class RunsPage:
         self.nothing = empty("There are no runs in this folder yet. Start one here, or with", "inkling train gpt FILE")
         self.nothing.visible = False
         self.table = ui.table(columns=COLUMNS, rows=[], row_key="name", selection="multiple", pagination=0)
-        self.table.props('flat virtual-scroll :virtual-scroll-item-size="44" hide-selected-banner')
+        self.table.props('flat virtual-scroll :virtual-scroll-item-size="44" hide-selected-banner hide-bottom')
         self.table.props('aria-label="Runs"').classes("runs-table")
         self.table.add_slot("body-cell-spark", SPARK)
         self.table.add_slot("body-cell-state", STATE)

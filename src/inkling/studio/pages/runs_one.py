@@ -15,9 +15,10 @@ from inkling.studio.views_runs import Follower, Progress, duration, figure_of
 from inkling.studio.work import aside, told
 
 SAMPLE_TOKENS = {"character": 160, "byte": 160}
-FIGURES = ("state", "loss", "step", "speed", "time", "left")
-NAMES = {
-    "loss": "training text now",
+FIGURES = {
+    "state": "state",
+    "loss": "training text",
+    "held-out": "held-out text",
     "step": "step",
     "speed": "tokens a second",
     "time": "trained for",
@@ -33,10 +34,11 @@ class OneRun:
         with ui.element("div") as self.box:
             with ui.element("div").classes("line figures"):
                 self.values: dict[str, ui.label] = {}
-                for key in FIGURES:
+                self.names: dict[str, ui.label] = {}
+                for key, words in FIGURES.items():
                     with ui.element("div").classes("figure-box"):
                         self.values[key] = ui.label().classes("figure-value").props(f"data-testid=figure-{key}")
-                        ui.label(NAMES.get(key, key)).classes("figure-name")
+                        self.names[key] = ui.label(words).classes("figure-name")
             with ui.element("div").classes("line"):
                 self.stop = ui.button("Stop and keep", icon="stop").props("outline no-caps dense")
                 self.resume = ui.button("Resume", icon="play_arrow").props("unelevated no-caps dense")
@@ -69,18 +71,23 @@ class OneRun:
         await self._write(run, state)
 
     def _figures(self, run: Run, state: str, follower: Follower, progress: Progress | None) -> None:
-        said = {"state": state}
+        said, unit = {"state": state}, follower.unit
         if progress is not None:
             last = follower.trained[-1]
-            said["loss"] = f"{follower.unit.show(last.nats / last.tokens):.3f} {follower.unit.name}"
+            said["loss"] = f"{unit.show(last.nats / last.tokens):.3f}"
             said["step"] = f"{progress.step:,}" + (f" of {progress.steps:,}" if progress.steps else "")
             said["speed"] = f"{progress.tokens_per_second:,.0f}"
             said["time"] = duration(progress.seconds)
             said["left"] = duration(progress.seconds_left) if state == "running" else "–"
+            if follower.judged:
+                said["held-out"] = f"{unit.show(follower.judged[-1][2]):.3f}"
+            self.names["loss"].set_text(f"{unit.name}, training text")
+            self.names["held-out"].set_text(f"{unit.name}, held-out text")
         elif state == "finished":
-            said["loss"] = figure_of(run) or "–"
+            said["held-out"] = figure_of(run) or "–"
         for key, label in self.values.items():
             label.set_text(said.get(key, "–"))
+            label.parent_slot.parent.set_visibility(key in said)  # type: ignore[union-attr]
 
     async def _write(self, run: Run, state: str) -> None:
         """What the model writes by now; anew whenever it was saved."""
