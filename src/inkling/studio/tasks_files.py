@@ -23,4 +23,10 @@ def look_at_file(arguments: dict[str, Any], say: Callable[[float | None, str], N
         if size > most:
             break
     text = "".join(parts)
-    return {"text": text[:most], "cut": len(text) > most, "bytes": corpus.size_bytes, "notes": list(corpus.notes)}
+    return {
+        "text": text[:most],
+        "lengths": [len(part) for part in parts],  # of the documents, before the text was cut
+        "cut": len(text) > most,
+        "bytes": corpus.size_bytes,
+        "notes": list(corpus.notes),
+    }

@@ -1,5 +1,6 @@
 // A text in pieces (see marked_text.py). Pieces are [text, shade, note]; everything is set as text, never as markup.
 const ASK_AFTER_MS = 120;
+const BLOCK = 128; // pieces that are children of one element: a rule about siblings is slow where there are thousands
 
 export default {
   template: `<div class="marked" :class="{pickable: picks}" tabindex="0" role="group" :aria-label="label"
@@ -27,19 +28,22 @@ export default {
       this.append(this.pieces);
     },
     append(pieces) {
-      const made = document.createDocumentFragment();
       for (const [text, shade, note] of pieces) {
+        if (this.count % BLOCK === 0) {
+          this.block = document.createElement("div");
+          this.block.className = "block";
+          this.$el.insertBefore(this.block, this.note ?? null);
+        }
         const span = document.createElement("span");
         span.textContent = text.replaceAll("\n", "↵\n");
         if (shade) span.className = shade;
         if (note) span._note = note;
         span._index = this.count++;
-        made.append(span);
+        this.block.append(span);
       }
-      this.$el.insertBefore(made, this.note ?? null);
     },
     span(index) {
-      return this.$el.children[index];
+      return this.$el.children[Math.floor(index / BLOCK)]?.children[index % BLOCK];
     },
     pointed(event) {
       const index = event.target._index;
@@ -108,7 +112,19 @@ export default {
       const place = span.getClientRects()[0] ?? span.getBoundingClientRect();
       const left = Math.max(0, Math.min(place.left - box.left, box.width - note.offsetWidth));
       note.style.left = `${left}px`;
-      note.style.top = `${place.bottom - box.top + 6}px`;
+      const [top, bottom] = this.seen();
+      const fits = place.bottom + 6 + note.offsetHeight <= bottom || place.top - 6 - note.offsetHeight < top;
+      note.style.top = `${(fits ? place.bottom + 6 : place.top - 6 - note.offsetHeight) - box.top}px`;
+    },
+    seen() {
+      // Between which heights the text can be seen: in the window, or in a box that it scrolls in.
+      for (let box = this.$el.parentElement; box; box = box.parentElement) {
+        if (["auto", "scroll"].includes(getComputedStyle(box).overflowY)) {
+          const around = box.getBoundingClientRect();
+          return [Math.max(0, around.top), Math.min(window.innerHeight, around.bottom)];
+        }
+      }
+      return [0, window.innerHeight];
     },
     words(tag, className, text) {
       const element = document.createElement(tag);
