@@ -3,11 +3,12 @@
 A `State` names a row of a `Cache` and a length; what stands before that length never changes, so a state can be gone on
 from any number of times. A cache is written to only behind what it has given out:
 
-    claim    the newest state of every row, in order: the next place is theirs, and nothing is copied
-    gather   any other choice of states: copied into a cache of their own
+    claim    the newest state of a row, with room behind it: the next place is its own, and nothing is copied
+    gather   any other state: copied into a new cache
 
-Texts that are written together thus share a cache from their second token on, and each token is one pass for all.
-Room that is used up becomes four times as much, so a token is copied once at most, or nearly so.
+Compiled steps read every text where it lies, so texts that join others or leave them are not copied either. Without
+them all texts of a step must be the rows of one cache, in order. Room that is used up becomes four times as much, so a
+token is copied once at most, or nearly so.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from inkling.models.gpt_fused import Array, FusedGPT
+from inkling.models.gpt_steps import CompiledSteps
 
 FIRST_ROOM = 64  # tokens
 READ_AT_ONCE = 4096  # tokens of several texts, so that memory does not grow with their number
@@ -48,6 +50,9 @@ class Cache:
         self.lengths = [0] * rows  # places of each row that have been given out
         self._all_rows = list(range(rows))
         self._lock = Lock()
+        one = config.key_heads * room * config.head_dimension
+        self._address, self._row_bytes = self.keys_values.ctypes.data, one * self.keys_values.itemsize
+        self._strides = rows * one, room * config.head_dimension
 
     @classmethod
     def of_texts(cls, model: FusedGPT, ids: NDArray[np.int64], lengths: Sequence[int]) -> tuple[Cache, Tensor]:
@@ -91,16 +96,56 @@ class Cache:
             self.lengths = [length + 1 for length in lengths]
             return True
 
+    def claim_row(self, row: int, length: int) -> bool:
+        """The same for one row, whatever the others are."""
+        with self._lock:
+            if self.lengths[row] != length or length >= self.room:
+                return False
+            self.lengths[row] = length + 1
+            return True
+
+    def lies(self, row: int) -> tuple[int, int, int]:
+        """Where a row is, as compiled steps want to know it."""
+        return self._address + row * self._row_bytes, *self._strides
+
     def append(self, tokens: Sequence[int]) -> Array:
-        """Log-probabilities (B×V) after one more token of each row, at the places that were claimed."""
+        """Log-probabilities (B×V) after one more token of each row, at the places that were claimed, by numpy."""
         places = [length - 1 for length in self.lengths]
         self.ids[self._all_rows, places] = tokens
-        return self.model.read_next(self.ids, places, self.keys_values)
+        return self.model.step(self.model.inputs_of(self.ids, places), places, self.keys_values)
 
     def keep(self) -> None:
         """From now on nobody writes here: whoever goes on from a state does so in a copy."""
         with self._lock:
             self.lengths = [-1] * self.rows
+
+
+def claim_each(model: FusedGPT, states: Sequence[State]) -> list[State]:
+    """The states, the place behind each now its own: where it lies if that is free, or else in a copy."""
+    found, copied = list(states), []
+    for place, (cache, row, length) in enumerate(states):
+        if not cache.claim_row(row, length):
+            copied.append(place)
+    if copied:
+        made = Cache.gather(model, [states[place] for place in copied])
+        made.lengths = [length + 1 for length in made.lengths]
+        for row, place in enumerate(copied):
+            found[place] = State(made, row, states[place].length)
+    return found
+
+
+def append_each(model: FusedGPT, steps: CompiledSteps, states: Sequence[State], tokens: Sequence[int]) -> Array:
+    """Log-probabilities (B×V) after one more token of each state, at the places that were claimed."""
+    longest = max((1, *model.config.gram_names.values()))  # what is looked back on to find the input
+    last, places = np.zeros((len(states), longest), np.int64), []
+    for i, ((cache, row, length), token) in enumerate(zip(states, tokens, strict=True)):
+        cache.ids[row, length] = token
+        begin = max(0, length + 1 - longest)
+        places.append(length - begin)
+        last[i, : length + 1 - begin] = cache.ids[row, begin : length + 1]
+    x = model.inputs_of(last, places)
+    lies = [cache.lies(row) for cache, row, _ in states]
+    return steps.read_next(x, [length for _, _, length in states], lies, model.workers)
 
 
 def _room(most: int, length: int) -> int:

@@ -7,7 +7,7 @@ At these sizes a product takes about as long as calling it, so calls are what is
     R(t) [q k] = [q k] ⊙ e^{iθt}                coordinates i and i + d/2, which turn together, stand side by side in
                                                 a head, as the two parts of one complex number; q · k does not mind
 
-`read_texts` reads whole texts with torch, `read_next` one more token of each of several texts with numpy, which makes
+`read_texts` reads whole texts with torch, `step` one more token of each of several texts with numpy, which makes
 a small call in a third of the time; from `FEW` texts on torch multiplies, which is twice as fast there. Weights are in
 memory once for both. Where there is a C compiler, float32 and more than `PATIENCE` steps, gpt_steps.py does them.
 """
@@ -126,20 +126,16 @@ class FusedGPT:
         length: Tensor = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
         return x / length.square_().add_(x.shape[-1] * self.config.norm_epsilon).sqrt_()
 
-    def read_next(self, ids: NDArray[np.int64], places: Sequence[int], keys_values: Array) -> Array:
-        """Log-probabilities (B×V) after one more token of each of B texts: the one at its place in `ids` (B×room).
-
-        `keys_values` (layers×2×B×K×room×d) holds what stands before, and then also what is new.
-        """
+    def inputs_of(self, ids: NDArray[np.int64], places: Sequence[int]) -> Array:
+        """What goes in (B×D) for one more token of each of B texts: the one at its place in `ids` (B×room)."""
         rows, at = np.arange(len(places)), np.array(places)
-        x = self._tables["embedding"][ids[rows, at]]  # B×D
+        x: Array = self._tables["embedding"][ids[rows, at]]  # B×D
         for name, n in self.config.gram_names.items():
             x += self._tables[name][gram_rows_at(ids, at, n, self.config)]
-        steps = self._compiled_steps(len(places))
-        return steps.read_next(x, places, keys_values, self.workers) if steps else self.step(x, places, keys_values)
+        return x
 
-    def _compiled_steps(self, tokens: int) -> CompiledSteps | None:
-        """Those that an earlier process has compiled at once, new ones when enough tokens were read without."""
+    def compiled_steps(self, tokens: int) -> CompiledSteps | None:
+        """For so many more tokens: those of an earlier process at once, new ones when enough were read without."""
         if self._steps is None and self._without >= 0:
             first, late = self._without == 0, self._without >= PATIENCE
             self._without += tokens
@@ -151,7 +147,10 @@ class FusedGPT:
         return self._steps
 
     def step(self, x: Array, places: Sequence[int], keys_values: Array) -> Array:
-        """The same from the input (B×D) of the tokens, by numpy."""
+        """Log-probabilities (B×V) from the input (B×D) of one more token of each of B texts, by numpy.
+
+        `keys_values` (layers×2×B×K×room×d) holds what stands before, and then also what is new.
+        """
         config, B, last = self.config, len(places), max(places)
         H, K, d = config.heads, config.key_heads, config.head_dimension
         even, times = min(places) == last, np.matmul if len(places) < FEW else _product
@@ -201,9 +200,10 @@ def _checked_library(kept: bool) -> Any:
     config, random = GPTConfig(37, 24, 2, 6, mlp=19, context=5, key_value_heads=3), np.random.default_rng(0)
     model = FusedGPT(config, initial_parameters(config, random))
     steps, (kept_here, kept_there) = CompiledSteps(library, model), np.zeros((2, 2, 2, 3, 3, 5, 4), np.float32)
+    lies = [(kept_here[0, 0, row].ctypes.data, 3 * 3 * 5 * 4, 5 * 4) for row in range(3)]
     agree = True
     for place in range(5):
         x = random.standard_normal((3, 24)).astype(np.float32)
-        found = steps.read_next(x, [place] * 3, kept_here, workers=1)
+        found = steps.read_next(x, [place] * 3, lies, workers=1)
         agree &= np.allclose(found, model.step(x, [place] * 3, kept_there), rtol=0, atol=NEAR)
     return library if agree else None

@@ -27,7 +27,7 @@ from torch import Tensor
 from inkling.errors import UsageError
 from inkling.models.contracts import Ranking, Scores, Speller, assemble_scores
 from inkling.models.gpt import GPT, GPTConfig
-from inkling.models.gpt_cache import READ_AT_ONCE, Cache, State
+from inkling.models.gpt_cache import READ_AT_ONCE, Cache, State, append_each, claim_each
 from inkling.models.gpt_fused import FusedGPT
 from inkling.models.gru import share_out
 from inkling.text.normalise import Chain
@@ -86,6 +86,11 @@ class Transformer(GPT):
         if not states:
             return [], self._fused.embedding.new_zeros(0, self.config.vocabulary)
         states = self._with_room(states)
+        steps = self._fused.compiled_steps(len(states))
+        if steps is not None:
+            states = claim_each(self._fused, states)
+            log_probs = torch.from_numpy(append_each(self._fused, steps, states, tokens))
+            return [State(cache, row, length + 1) for cache, row, length in states], log_probs
         cache = states[0].cache
         if not cache.claim(states):
             cache = Cache.gather(self._fused, states)

@@ -33,7 +33,7 @@ class _Sizes(ctypes.Structure):
 
     _fields_ = (
         *((name, ctypes.c_long) for name in ("layers", "dimension", "heads", "key_heads", "width", "mlp")),
-        *((name, ctypes.c_long) for name in ("vocabulary", "room", "rows", "wide", "qkv_wide", "inner_wide")),
+        *((name, ctypes.c_long) for name in ("vocabulary", "context", "wide", "qkv_wide", "inner_wide")),
         *((name, ctypes.c_long) for name in ("output_wide", "gated")),
         ("epsilon", ctypes.c_float),
     )
@@ -48,7 +48,7 @@ def open_library(kept: bool) -> Any:
     library.panel.restype, library.panel.argtypes = ctypes.c_long, []
     library.scratch.restype, library.scratch.argtypes = ctypes.c_long, [ctypes.c_void_p]
     library.step.restype = None
-    library.step.argtypes = [*[ctypes.c_void_p] * 8, ctypes.c_long, ctypes.c_long]
+    library.step.argtypes = [*[ctypes.c_void_p] * 9, ctypes.c_long, ctypes.c_long]
     return library
 
 
@@ -64,47 +64,44 @@ class CompiledSteps:
         self._arrays = arrays  # alive as long as their addresses
         addresses = [None if array is None else array.ctypes.data for array in arrays]
         self._weights, self._turns = (ctypes.c_void_p * (len(arrays) - 1))(*addresses[:-1]), addresses[-1]
-        self._sizes: dict[tuple[int, int], tuple[_Sizes, int]] = {}
+        self._sizes = self._sizes_of()
+        self._needed = int(library.scratch(ctypes.addressof(self._sizes)))  # floats of scratch memory for a row
         self._own = local()  # scratch memory, for each thread its own
 
-    def read_next(self, x: Array, places: Sequence[int], keys_values: Array, workers: int) -> Array:
-        """Log-probabilities (B×V) from the input (B×D) of one more token of each of B texts."""
+    def read_next(self, x: Array, places: Sequence[int], lies: Sequence[tuple[int, int, int]], workers: int) -> Array:
+        """Log-probabilities (B×V) from the input (B×D) of one more token of each of B texts, and where each `lies`:
+        the address of its first key, the floats from its keys to its values, and those from head to head."""
         B = len(places)
-        sizes, needed = self._sizes_of(B, keys_values.shape[4])
         scratch: Array | None = getattr(self._own, "scratch", None)
-        if scratch is None or len(scratch) < needed:
-            scratch = self._own.scratch = np.empty(needed, np.float32)
-        at, log_probs = np.array(places, np.int64), np.empty((B, sizes.vocabulary), np.float32)
-        memory = [array.__array_interface__["data"][0] for array in (x, at, keys_values, scratch, log_probs)]
-        step = partial(self._library.step, ctypes.addressof(sizes), self._weights, self._turns, *memory)
+        if scratch is None or len(scratch) < B * self._needed:
+            scratch = self._own.scratch = np.empty(B * self._needed, np.float32)
+        where = np.array(lies, np.int64)  # B×3
+        texts, strides = np.ascontiguousarray(where[:, 0]), np.ascontiguousarray(where[:, 1:])
+        at, log_probs = np.array(places, np.int64), np.empty((B, self._sizes.vocabulary), np.float32)
+        memory = [a.__array_interface__["data"][0] for a in (x, at, texts, strides, scratch, log_probs)]
+        step = partial(self._library.step, ctypes.addressof(self._sizes), self._weights, self._turns, *memory)
         rows = max(SHARED_ROWS, -(-B // workers))
         share_out(workers, [partial(step, first, min(rows, B - first)) for first in range(0, B, rows)])
         return log_probs
 
-    def _sizes_of(self, rows: int, room: int) -> tuple[_Sizes, int]:
-        """And the floats of scratch memory."""
-        found = self._sizes.get((rows, room))
-        if found is None:
-            config, inner = self._model.config, self._model.arrays[0][3]
-            sizes = _Sizes(
-                layers=config.layers,
-                dimension=config.dimension,
-                heads=config.heads,
-                key_heads=config.key_heads,
-                width=config.head_dimension,
-                mlp=config.mlp,
-                vocabulary=config.vocabulary,
-                room=room,
-                rows=rows,
-                wide=self._wide(config.dimension),
-                qkv_wide=self._wide((config.heads + 2 * config.key_heads) * config.head_dimension),
-                inner_wide=self._wide(0 if inner is None else inner.shape[1]),
-                output_wide=self._wide(config.vocabulary),
-                gated=config.activation == "gated",
-                epsilon=config.norm_epsilon,
-            )
-            found = self._sizes[rows, room] = sizes, rows * int(self._library.scratch(ctypes.addressof(sizes)))
-        return found
+    def _sizes_of(self) -> _Sizes:
+        config, inner = self._model.config, self._model.arrays[0][3]
+        return _Sizes(
+            layers=config.layers,
+            dimension=config.dimension,
+            heads=config.heads,
+            key_heads=config.key_heads,
+            width=config.head_dimension,
+            mlp=config.mlp,
+            vocabulary=config.vocabulary,
+            context=config.context,
+            wide=self._wide(config.dimension),
+            qkv_wide=self._wide((config.heads + 2 * config.key_heads) * config.head_dimension),
+            inner_wide=self._wide(0 if inner is None else inner.shape[1]),
+            output_wide=self._wide(config.vocabulary),
+            gated=config.activation == "gated",
+            epsilon=config.norm_epsilon,
+        )
 
     def _wide(self, columns: int) -> int:
         return -(-columns // self._panel) * self._panel

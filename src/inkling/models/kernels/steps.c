@@ -1,7 +1,7 @@
 /* One more token of each of several texts through the whole transformer, with keys and values kept.
 
-The formulas are those of gpt_fused.py, whose `read_next` does the same with numpy. A call takes some of the rows through
-all layers on one thread; callers share rows out. What comes out of a row does not depend on the rows beside it: every
+The formulas are those of gpt_fused.py, whose `step` does the same with numpy. A call takes some of the rows through all
+layers on one thread; callers share rows out. The keys and values of a row may lie anywhere. What comes out of a row does not depend on the rows beside it: every
 number is summed in one order. All is float32, and nothing is allocated here.
 
 Matrices are packed: PANEL columns at a time, for each input the PANEL numbers side by side, zeros behind the last column.
@@ -147,7 +147,7 @@ static void attend(const float *q, const float *keys, const float *values, float
 }
 
 typedef struct {
-    long layers, dimension, heads, key_heads, width, mlp, vocabulary, room, rows;
+    long layers, dimension, heads, key_heads, width, mlp, vocabulary, context;
     long wide, qkv_wide, inner_wide, output_wide; /* of D, (H + 2K) d, 2M or M, and V: multiples of PANEL */
     long gated;
     float epsilon;
@@ -155,29 +155,30 @@ typedef struct {
 
 /* Floats of scratch memory for each row. */
 long scratch(const sizes_t *s) {
-    return 2 * s->wide + s->dimension + s->qkv_wide + s->inner_wide + s->mlp + s->room + s->output_wide;
+    return 2 * s->wide + s->dimension + s->qkv_wide + s->inner_wide + s->mlp + s->context + s->output_wide;
 }
 
 /* Log-probabilities (rows × V) from the input x (rows × D) of rows `first` to `first + count`, each at its place.
 
 `weights` holds for each layer qkv, the gains of q and k (or none), o, and (where mlp is not 0) inner and down; then the
-output. `turns` is context × d/2 cosines and sines; keys_values is layers × 2 × rows × K × room × d. */
+output. `turns` is context × d/2 cosines and sines. `texts` says where the keys of each row begin; from there it is
+`strides[2 row]` floats to the values, as many to the keys of the next layer, and `strides[2 row + 1]` from one head to
+the next, in which keys stand side by side. */
 void step(const sizes_t *s, const float *const *weights, const float *turns, const float *x, const int64_t *places,
-          float *keys_values, float *memory, float *log_probs, long first, long count) {
+          float *const *texts, const int64_t *strides, float *memory, float *log_probs, long first, long count) {
     long D = s->dimension, H = s->heads, K = s->key_heads, d = s->width, M = s->mlp, V = s->vocabulary, group = H / K;
     memory += first * scratch(s);
     float *stream = memory, *mixed = stream + count * s->wide, *read = mixed + count * s->wide,
           *parts = read + count * D, *inner = parts + count * s->qkv_wide, *gated = inner + count * s->inner_wide,
-          *scores = gated + count * M, *logits = scores + count * s->room;
-    long text = K * s->room * d, all = s->rows * text; /* of keys, or of values */
+          *scores = gated + count * M, *logits = scores + count * s->context;
     for (long r = 0; r < count; r++) memcpy(stream + r * s->wide, x + (first + r) * D, (size_t)D * sizeof(float));
     for (long n = 0; n < s->layers; n++, weights += 5) {
-        float *keys = keys_values + 2 * n * all + first * text, *values = keys + all;
         for (long r = 0; r < count; r++) unit(stream + r * s->wide, read + r * D, D, s->epsilon);
         product(weights[0], read, D, parts, s->qkv_wide, count, D, s->qkv_wide, 0);
         for (long r = 0; r < count; r++) {
             float *q = parts + r * s->qkv_wide, *v = q + (H + K) * d;
-            long place = places[first + r];
+            long place = places[first + r], all = strides[2 * (first + r)], room = strides[2 * (first + r) + 1];
+            float *keys = texts[first + r] + 2 * n * all, *values = keys + all;
             const float *turn = turns + place * d;
             for (long h = 0; h < H + K; h++) {
                 float *head = q + h * d;
@@ -193,11 +194,11 @@ void step(const sizes_t *s, const float *const *weights, const float *turns, con
                 }
             }
             for (long h = 0; h < K; h++) {
-                float *mine = keys + r * text + h * s->room * d, *worth = values + r * text + h * s->room * d;
+                float *mine = keys + h * room, *worth = values + h * room;
                 memcpy(mine + place * d, q + (H + h) * d, (size_t)d * sizeof(float));
                 memcpy(worth + place * d, v + h * d, (size_t)d * sizeof(float));
                 for (long g = h * group; g < (h + 1) * group; g++)
-                    attend(q + g * d, mine, worth, scores + r * s->room, mixed + r * s->wide + g * d, place + 1, d);
+                    attend(q + g * d, mine, worth, scores + r * s->context, mixed + r * s->wide + g * d, place + 1, d);
             }
         }
         product(weights[2], mixed, s->wide, stream, s->wide, count, D, s->wide, 1);
