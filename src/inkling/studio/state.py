@@ -51,9 +51,11 @@ class Studio:
 
     def run(self, name: str) -> Run:
         """The run of this name; a sentence where there is none."""
-        for run in self.runs():
-            if run.path.name == name:
-                return run
+        from inkling.runs.run import Run
+
+        for path in self.folder.iterdir() if self.folder.is_dir() else ():
+            if path.name == name and not name.startswith("."):
+                return Run.open(path)
         raise InklingError(f"There is no run '{name}' here any more; choose another.")
 
     def language_models(self) -> list[str]:

@@ -12,7 +12,6 @@ from typing import Any
 from nicegui import ui
 
 from inkling.errors import InklingError
-from inkling.runs.presence import state_of
 from inkling.runs.run import Run
 from inkling.studio.charts import chart_options, line
 from inkling.studio.frame import empty
@@ -56,7 +55,7 @@ class RunsPage:
         self.chosen: list[str] = []
         self.awaited: str | None = None  # a run that was started and is to be shown when it appears
         self.over = "steps"
-        self.busy = False
+        self.busy = self.drawn = self.told = False
 
     def draw(self) -> None:
         with ui.element("div").classes("line actions"):
@@ -106,10 +105,7 @@ class RunsPage:
         kept = [name for name in self.chosen if name in self.runs]
         if kept != self.chosen:
             self.choose(kept)
-        for name in self.chosen:
-            if state_of(self.runs[name]) != "running":
-                await self.follow(whole=True)
-                break
+        self.told = False  # so that states are looked at once a second, also where nothing grows
 
     def started(self, name: str) -> None:
         self.awaited = name
@@ -148,25 +144,25 @@ class RunsPage:
         self.watched.visible = bool(self.chosen)
         self.title.set_text(self.chosen[0] if len(self.chosen) == 1 else f"{len(self.chosen)} runs")
         self.one.choose(self.chosen[0] if len(self.chosen) == 1 else None)
-        ui.timer(0.01, lambda: self.follow(whole=True), once=True)
+        self.drawn = False
 
     def turn(self, over: str) -> None:
-        self.over = over
-        ui.timer(0.01, lambda: self.follow(whole=True), once=True)
+        self.over, self.drawn = over, False
 
-    async def follow(self, whole: bool = False) -> None:
-        """Takes in what was written since, and draws it; `whole`: also what has not changed."""
+    async def follow(self) -> None:
+        """Takes in what was written since, and draws what has grown, or was chosen just now."""
         if self.busy or not self.chosen:
             return
         self.busy = True
         try:
             grown = await aside(self.read)
-            if grown or whole:
-                self.draw_curves(whole)
-            if len(self.chosen) == 1:
-                name = self.chosen[0]
-                await self.one.show(name, self.followers[name])
-        except InklingError:
+            if grown or not self.drawn:
+                self.draw_curves(anew=not self.drawn)
+            if len(self.chosen) == 1 and (grown or not self.drawn or not self.told):
+                self.told = True
+                await self.one.show(self.chosen[0], self.followers[self.chosen[0]])
+            self.drawn = True
+        except (InklingError, KeyError):
             pass  # a run that was removed meanwhile; the list says so
         finally:
             self.busy = False
@@ -175,7 +171,7 @@ class RunsPage:
         grown = [follower.read() for follower in list(self.followers.values())]  # all of them, not up to the first
         return any(grown)
 
-    def draw_curves(self, whole: bool) -> None:
+    def draw_curves(self, anew: bool) -> None:
         units = list(dict.fromkeys(follower.unit.name for follower in self.followers.values()))
         series: list[dict[str, Any]] = []
         for number, (name, follower) in enumerate(self.followers.items()):
@@ -186,11 +182,11 @@ class RunsPage:
             series.append(line("training text" if alone else f"{name}, training", trained, number, faint=True))
             if judged:
                 series.append(line("held-out text" if alone else name, judged, number))
-        options: dict[str, Any] = {"series": series}
-        if whole:
-            options["xAxis"] = {"name": "seconds of training" if self.over == "seconds" else "step"}
-            options["yAxis"] = {"name": units[0]}
-        self.chart.run_chart_method("setOption", options, {"replaceMerge": ["series"]} if whole else False)
+        if anew:
+            options = chart_options("seconds of training" if self.over == "seconds" else "step", units[0])
+            self.chart.run_chart_method("setOption", {**options, "series": series}, True)
+        else:
+            self.chart.run_chart_method("setOption", {"series": series})
         said = f"{units[0].capitalize()}, lower is better; faint: the text it learns from, strong: held-out text."
         if len(units) > 1:
             said += f" Runs measured in {', '.join(units[1:])} are left out, because they cannot share an axis."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nicegui import ui
+from nicegui import background_tasks, ui
 
 from inkling.errors import InklingError
 from inkling.pictures.harmless import safe
@@ -68,7 +68,7 @@ class OneRun:
         self._figures(run, state, follower, progress)
         self.stop.visible = state == "running"
         self.resume.visible = state in ("interrupted", "failed") and run.kind != "ngram"
-        await self._write(run, state)
+        background_tasks.create(self._write(run, state))  # the curves need not wait for it
 
     def _figures(self, run: Run, state: str, follower: Follower, progress: Progress | None) -> None:
         said, unit = {"state": state}, follower.unit
