@@ -74,7 +74,7 @@ def _answer(found: Experiment, whole: bool) -> Answer:
     solved = not math.isnan(found.failure_probability)
     exhibits: list[Exhibit] = list(pictures(found, patient=whole))
     if solved:
-        exhibits = [Prose("\n\n".join(sentences(found)), "In words"), found.table(), *exhibits]
+        exhibits = [Prose("\n\n".join(sentences(found)), "In words"), *exhibits, found.table()]
     sections = {each.title: section(each) for each in exhibits}
     names = ["head 1: failure probability", "head 1: mean weight on a", "output: variance of a's part"]
     if found.alone is not None:

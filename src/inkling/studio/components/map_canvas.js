@@ -3,7 +3,7 @@
 const GAP = 14;
 const TITLE = 19;
 const SMALLEST = 64;
-const LARGEST = 190;
+const LARGEST = 230;
 const LARGE = 620;
 const LABEL = 11; // pixels of a cell from which on tokens stand beside it
 const FAINTEST = 0.05; // tells a weight of 0 from a place that may not be seen

@@ -54,7 +54,7 @@ class Construct:
                 with ui.dropdown_button("Examples", auto_close=True).props("outline no-caps dense"):
                     for name, *words in EXAMPLES:
                         ui.item(name, on_click=lambda words=words: self._take(*words))
-            self.verdict = ui.label().classes("verdict").props("role=status data-testid=verdict")
+            self.verdict = ui.label().classes("order-verdict").props("role=status data-testid=verdict")
             self.command = ui.label().classes("command")
         self.sections = Sections()
 

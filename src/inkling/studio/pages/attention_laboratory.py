@@ -170,6 +170,7 @@ class _Tile:
             self.name = ui.label().classes("figure-name")
             self.value = ui.label().classes("figure-value")
             self.below = ui.label().classes("quiet number")
+            self.off = ui.label().classes("quiet number")
 
     def show(self, figure: Mapping[str, Any] | None) -> None:
         self.box.set_visibility(figure is not None)
@@ -178,7 +179,7 @@ class _Tile:
         known = not math.isnan(figure["exact"])
         self.name.text = figure["name"]
         self.value.text = f"{figure['exact']:.4f}" if known else "…"
-        deviation = f", {figure['deviation']:+.1f} standard errors off" if known else ""
-        self.below.text = f"simulated {figure['simulated']:.4f} ± {figure['standard_error']:.1g}{deviation}".replace(
-            "-", "−"
-        )
+        off = f"{figure['deviation']:+.1f} standard errors" if known else "exact follows …"
+        error = f"{figure['standard_error']:.1g}" if figure["standard_error"] >= 1e-12 else "0"
+        self.below.text = f"simulated {figure['simulated']:.4f} ± {error}".replace("-", "−")
+        self.off.text = off.replace("-", "−")

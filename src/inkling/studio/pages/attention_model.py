@@ -58,7 +58,7 @@ class InModel:
             with ui.element("div").classes("line"):
                 self.run = ui.select(self.names, value=self.names[0], label="Model", on_change=self._read)
                 self.run.props("outlined dense").classes("grow")
-                self.length = ui.number("Tokens of a window", value=WINDOW, min=3, max=MOST_WINDOW, precision=0)
+                self.length = ui.number("Window, tokens", value=WINDOW, min=3, max=MOST_WINDOW, precision=0)
                 self.length.props("outlined dense hide-bottom-space debounce=400").on_value_change(self._read)
             self.text = ui.textarea("Your text", value=TEXT, on_change=self._typed)
             self.text.props(f"outlined debounce=350 maxlength={MOST_CHARS} input-style=max-height:11rem").classes(
@@ -71,7 +71,7 @@ class InModel:
                 self.back = ui.button(icon="chevron_left", on_click=lambda: self._move(-1))
                 self.back.props('flat round dense aria-label="Window before"')
                 self.place = ui.slider(min=1, max=1, step=1, value=1).props('aria-label="Window of the text" dense')
-                self.place.classes("grow").on_value_change(self._show)
+                self.place.classes("window-slider").on_value_change(self._show)
                 self.on = ui.button(icon="chevron_right", on_click=lambda: self._move(1))
                 self.on.props('flat round dense aria-label="Next window"')
                 self.where = ui.label().classes("quiet number").props("aria-live=polite data-testid=window")
@@ -185,19 +185,19 @@ class _Census:
         heading("The census: what every head does, and what is lost without it")
         with ui.element("div").classes("panel"):
             with ui.element("div").classes("fields"):
-                self.texts = self._number("Texts, or windows of text", 64, 2, 4096)
+                self.texts = self._number("Texts or windows", 64, 2, 4096)
                 if owner.names:
-                    self.length = self._number("Tokens of each window", 64, 3, 4096)
-                self.noise = self._number("Noise on keys, share of their length", 0.1, 0, 10, None)
-                self.seed = self._number("Seed of the census", 0, 0, 2**32 - 1)
-                self.steps = self._number("Training steps of the small model", 500, 1, 100_000)
+                    self.length = self._number("Tokens of each", 64, 3, 4096)
+                self.noise = self._number("Noise on keys", 0.1, 0, 10, None)
+                self.seed = self._number("Seed", 0, 0, 2**32 - 1)
+                self.steps = self._number("Small model: steps", 500, 1, 100_000)
             with ui.element("div").classes("line census-buttons"):
                 if owner.names:
                     self.start = ui.button("Census of this model", on_click=told(self._of_run))
                     self.start.props("unelevated no-caps")
                 self.small = ui.button("Train a small model and look into it", on_click=told(self._of_small))
                 self.small.props("outline no-caps" if owner.names else "unelevated no-caps")
-            with ui.element("div").classes("waiting") as self.waiting:
+            with ui.element("div").classes("census-waiting") as self.waiting:
                 self.bar = ui.linear_progress(0, show_value=False).props('rounded aria-label="Census"')
                 with ui.element("div").classes("line"):
                     self.said = ui.label().classes("quiet grow number").props("aria-live=polite")
