@@ -31,7 +31,7 @@ export default {
       for (const [text, shade, note] of pieces) {
         if (this.count % BLOCK === 0) {
           this.block = document.createElement("div");
-          this.block.className = "block";
+          this.block.className = "run";
           this.$el.insertBefore(this.block, this.note ?? null);
         }
         const span = document.createElement("span");
