@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from inkling.models.dan import AveragingNetwork
     from inkling.recipes.verdicts import Reasons
 
-NOTED_WORDS = 2_000  # in a longer text, only words with a shade have a note
+NOTED_WORDS = 5_000  # in a longer text, only words with a shade have a note
 QUOTED_CHARS = 400
 DECIDED = "Decided by"
 

@@ -34,7 +34,6 @@ class Browser:
             ).classes("quiet")
             with ui.element("div").classes("line top"):
                 self._upload = upload(studio, "A labelled file (.csv, .tsv, .jsonl, …)", self._receive)
-                self._upload.classes("classify-upload")
                 with ui.element("div").classes("grow"):
                     self._source = ui.label().props("data-testid=source")
                     with ui.expansion("Which columns").props("dense").classes("classify-columns"):
@@ -172,13 +171,11 @@ class _Found:
                 self._kind = ui.select(kinds, value=ALL, label="Reason", on_change=self._filter)
                 self._pair = ui.select(pairs, value=ALL, label="Label → verdict", on_change=self._filter)
                 self._part = ui.input("Text contains", on_change=self._filter)
+                self._least = ui.number("At least so sure (%)", value=0, min=0, max=100, step=5, on_change=self._filter)
                 for field in (self._kind, self._pair, self._part):
                     field.props("outlined dense").classes("grow")
                 self._part.props("clearable debounce=200")
-            with ui.element("div").classes("line"):
-                self._least_said = ui.label().classes("quiet")
-                self._least = ui.slider(min=0, max=99, value=0, on_change=self._filter)
-                self._least.props('aria-label="Least confidence, in percent"').classes("grow")
+                self._least.props("outlined dense debounce=200").classes("classify-least")
             self._of_group = ui.chip(removable=True, on_value_change=self._leave_group).props("outline")
 
     # ------------------------------------------------------------------------------------------- the list
@@ -200,11 +197,10 @@ class _Found:
 
     def _filter(self) -> None:
         self._mark()
-        self._least_said.text = f"At least {self._least.value:.0f} % sure"
         wanted = Wanted(
             "" if self._kind.value == ALL else str(self._kind.value),
             "" if self._pair.value == ALL else str(self._pair.value),
-            self._least.value / 100,
+            (self._least.value or 0) / 100,
             self._part.value or "",
             frozenset(self.found["groups"][self._group]["rows"] if self._group >= 0 else ()),
         )
