@@ -25,10 +25,11 @@ export default {
       this.told.clear();
       this.count = 0;
       this.$el.replaceChildren();
-      this.append(this.pieces);
+      this.append(this.pieces, 0);
     },
-    append(pieces) {
-      for (const [text, shade, note] of pieces) {
+    append(pieces, first) {
+      // Those that are here already came with all others, in an update that overtook this.
+      for (const [text, shade, note] of pieces.slice(Math.max(0, this.count - first))) {
         if (this.count % BLOCK === 0) {
           this.block = document.createElement("div");
           this.block.className = "run";

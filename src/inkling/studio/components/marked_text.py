@@ -67,8 +67,9 @@ class MarkedText(Element, component="marked_text.js"):
     def append(self, pieces: Iterable[Piece]) -> None:
         """Adds pieces at the end, sending nothing but them."""
         new = [piece.sent() for piece in pieces]
-        self._props["pieces"].extend(new)  # for a page that is loaded again; not sent by itself
-        self.run_method("append", new)
+        first = len(self._props["pieces"])
+        self._props["pieces"].extend(new)  # not sent by itself, but with an update that is still on its way
+        self.run_method("append", new, first)
 
     def tell(self, index: int, choices: Sequence[Choice], title: str = "") -> None:
         """What else could stand at a place: shown while the place is pointed at."""

@@ -89,13 +89,16 @@ class Desk:
         self._dials.suggest_tokens(usual_tokens(model))
 
     async def _write(self) -> None:
-        name, settings = str(self._run.value), self._dials.settings()
+        name, prompt = str(self._run.value), str(self._prompt.value or "")
+        self._begin.disable()
         self._status.text = f"Opening {name} …"
         try:
             model = await aside(self._studio.shelf.language_model, name)
         finally:
+            self._begin.enable()
             self._status.text = ""
-        await self._go_on(Draft(self._next_number(), name, str(self._prompt.value or ""), settings, model))
+        self._dials.suggest_tokens(usual_tokens(model))  # perhaps it is being opened for the first time
+        await self._go_on(Draft(self._next_number(), name, prompt, self._dials.settings(), model))
 
     async def _go_on(self, draft: Draft) -> None:
         async with self._writing:

@@ -26,7 +26,7 @@ class Dial:
             slider.props["aria-label"] = f"{name}, as a slider"
             slider.bind_value(
                 self._number,
-                forward=lambda moved: round(moved, digits),
+                forward=lambda moved: None if moved is None else round(moved, digits),
                 backward=lambda typed: low if typed is None else min(max(typed, low), high),
             )
 
