@@ -54,9 +54,12 @@ def say_error(sentence: str) -> None:
 class Latest:
     """Answers to questions that come faster than they can be answered: as somebody types, or moves a slider."""
 
-    def __init__(self) -> None:
+    def __init__(self, keeps_up: bool = False) -> None:
+        """Where it `keeps_up`, an answer that was begun is given even if a newer question came meanwhile: a slider that
+        never rests is still seen to move things."""
         self._lock = asyncio.Lock()
         self._newest = 0
+        self._keeps_up = keeps_up
 
     async def __call__(self, function: Callable[..., T], *arguments: Any) -> T | None:
         """The answer, or None where a newer question came before this one was begun or while it was worked on."""
@@ -66,7 +69,7 @@ class Latest:
             if mine != self._newest:
                 return None
             found = await aside(function, *arguments)
-        return found if mine == self._newest else None
+        return found if mine == self._newest or self._keeps_up else None
 
 
 class Child:

@@ -49,7 +49,7 @@ SLIDERS = (  # name, title, least, most of the slider, step, begins at, most of 
 
 class Laboratory:
     def __init__(self) -> None:
-        self._quick, self._whole = Latest(), Latest()
+        self._quick, self._whole = Latest(keeps_up=True), Latest()
         self._changes = 0
         self._values: dict[str, ui.slider | ui.number | ui.switch | ui.select | ui.toggle] = {}
         self.kind = ui.toggle(KINDS, value="heads", on_change=self._new_kind).props(
@@ -130,7 +130,7 @@ class Laboratory:
         try:
             setting, samples = self.setting(), int(self._values["samples"].value)
             answer = await self._quick(draft, setting)
-            if answer is None or mine != self._changes:
+            if answer is None:
                 return
             self._draw(answer, setting, samples)
             await asyncio.sleep(REST_SECONDS)

@@ -37,7 +37,7 @@ class InModel:
     def __init__(self, studio: Studio) -> None:
         self.studio = studio
         self.names = studio.transformers()
-        self._latest = Latest()
+        self._texts, self._looks = Latest(), Latest()
         self._ids: list[int] = []
         self._roles: dict[str, list[str]] = {}
         self._received: Received | None = None
@@ -107,7 +107,7 @@ class InModel:
     async def _read(self) -> None:
         """Another model, another text, or another length of windows."""
         try:
-            found = await self._latest(self._tokens, str(self.run.value), str(self.text.value or ""))
+            found = await self._texts(self._tokens, str(self.run.value), str(self.text.value or ""))
             if found is None:
                 return
             self._ids, most = found
@@ -142,7 +142,7 @@ class InModel:
         ids = self._ids[first : first + self._window]
         name = str(self.run.value)
         try:
-            maps = await self._latest(self._maps, name, ids)
+            maps = await self._looks(self._maps, name, ids)
         except InklingError as error:
             self._complain(str(error))
             return
