@@ -3,12 +3,15 @@
     403   a Host or Origin that is not ours, or a page elsewhere that made the request
     401   no token, or not the right one
     404   a path that tries to climb: `..`, a backslash, a control character, anything encoded twice
-    411 … the body: 413 too large (at once if it says so, else when it gets there), 408 too slow
+    413   a body that is too large: at once if it says so, else when it gets there
+    408   a body that comes too slowly
+    503   more files are being sent than are received at a time
     504   not answered in time
 
-In this order, so that who has no business here learns nothing else; and never with a redirect. Every answer has headers
-that keep a browser from guessing types, from framing it, from telling others its address, and unless it has a policy of
-its own, from loading anything.
+In this order, so that who has no business here learns nothing else; never with a redirect, and the connection is then
+closed, so that nobody who was refused holds one or goes on sending. Every answer has headers that keep a browser from
+guessing types, from framing it, from telling others its address, and unless it has a policy of its own, from loading
+anything.
 
 Left out: accounts and rights (who has the token may do everything), and TLS (put a proxy before it).
 """
@@ -17,11 +20,12 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import html
 import json
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from http.cookies import CookieError, SimpleCookie
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
+from contextlib import asynccontextmanager
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlencode
+from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from inkling.door.policy import Policy
 
@@ -41,6 +45,8 @@ SECURITY_HEADERS = {
     b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
     b"cache-control": b"no-store",
 }
+PATH_LETTERS = "/:@!$&'()*+,;=-._~"  # that stand in a path as they are
+MOST_DIGITS = 18  # of a length
 DECODINGS = 4  # layers of percent-encoding that are looked under
 FORBIDDEN_HEADERS = (b"x-forwarded-", b"forwarded")  # what a proxy would add; there is none, so they are lies
 
@@ -59,6 +65,7 @@ class Guard:
     def __init__(self, app: App, policy: Policy) -> None:
         self.app = app
         self.policy = policy
+        self._uploads = 0  # being received now
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -107,14 +114,9 @@ class Guard:
         return len(found) == 1 and found[0][:7].lower() == "bearer " and self._is_token(found[0][7:].strip())
 
     def _has_cookie(self, headers: list[tuple[bytes, bytes]]) -> bool:
-        for line in _values(headers, b"cookie"):
-            try:
-                morsel = SimpleCookie(line).get(self.policy.cookie)
-            except CookieError:
-                continue
-            if morsel is not None and self._is_token(morsel.value):
-                return True
-        return False
+        """Our cookie needs no quoting; the standard library's unquoting takes time quadratic in what anyone sends."""
+        pairs = [pair.partition("=") for line in _values(headers, b"cookie") for pair in line.split(";")]
+        return any(name.strip() == self.policy.cookie and self._is_token(value.strip()) for name, _, value in pairs)
 
     def _has_query_token(self, scope: Scope) -> bool:
         """Only where a person opens a page: an address is seen by more eyes than a header."""
@@ -145,14 +147,17 @@ class Guard:
 
         try:
             self.check(scope)
+            upload = self.policy.is_upload(scope["method"], scope["path"])
+            most = self.policy.largest_upload_bytes if upload else self.policy.largest_body_bytes
             declared = _values([(n.lower(), v) for n, v in scope["headers"]], b"content-length")
-            if any(not size.isdigit() or int(size) > self.policy.largest_body_bytes for size in declared):
-                raise Refused(413, self._too_large())
+            if any(_too_long(size, most) for size in declared):
+                raise Refused(413, _too_large(most))
             if self._has_query_token(scope):
                 await self._keep_token(scope, answer)
                 return
-            async with asyncio.timeout(self.policy.request_seconds):
-                await self.app(_cleaned(scope), self._measured(receive), answer)
+            seconds = self.policy.upload_seconds if upload else self.policy.body_seconds
+            async with self._turn(upload), asyncio.timeout(self.policy.request_seconds):
+                await self.app(_cleaned(scope), _measured(receive, most, seconds), answer)
         except Refused as refusal:
             if started:
                 raise
@@ -161,42 +166,64 @@ class Guard:
             if not started:
                 await _refuse(answer, Refused(504, "This took too long and was given up; ask for less at once."))
 
-    def _too_large(self) -> str:
-        return f"The body is larger than {self.policy.largest_body_bytes:,} bytes; send less at once."
-
-    def _measured(self, receive: Receive) -> Receive:
-        """`receive`, which gives up on a body that grows too large or comes too slowly."""
-        size, ended, deadline = 0, False, asyncio.get_running_loop().time() + self.policy.body_seconds
-
-        async def measured() -> Message:
-            nonlocal size, ended
-            if ended:
-                return await receive()
-            try:
-                async with asyncio.timeout_at(deadline):
-                    message = await receive()
-            except TimeoutError:
-                raise Refused(408, "The body did not arrive in time; send it at once.") from None
-            size += len(message.get("body", b""))
-            ended = message["type"] == "http.disconnect" or not message.get("more_body", False)
-            if size > self.policy.largest_body_bytes:
-                raise Refused(413, self._too_large())
-            return message
-
-        return measured
+    @asynccontextmanager
+    async def _turn(self, upload: bool) -> AsyncIterator[None]:
+        """Files lie on the disk while they are received, so there are only so many at a time."""
+        if upload and self._uploads >= self.policy.most_uploads:
+            raise Refused(503, "Other files are being received; send this one when they are here.")
+        self._uploads += upload
+        try:
+            yield
+        finally:
+            self._uploads -= upload
 
     async def _keep_token(self, scope: Scope, answer: Send) -> None:
-        """Turns the token of an address into a cookie, and leads to the same page without it."""
+        """Turns the token of an address into a cookie, and leads to the same page without it.
+
+        Who followed a link on another page is led by a page of ours: a browser sends no strict cookie along with a
+        redirect that began elsewhere.
+        """
         rest = urlencode([(name, value) for name, value in _query(scope) if name != "token"])
         path = "/" + scope["path"].lstrip("/")  # //elsewhere would be another server
+        target = quote(path, safe=PATH_LETTERS) + ("?" + rest if rest else "")
         cookie = f"{self.policy.cookie}={self.policy.token}; Path=/; HttpOnly; SameSite=Strict"
-        headers = [
-            (b"location", (path + ("?" + rest if rest else "")).encode()),
-            (b"set-cookie", cookie.encode()),
-            (b"content-length", b"0"),
-        ]
-        await answer({"type": "http.response.start", "status": 303, "headers": headers})
-        await answer({"type": "http.response.body", "body": b""})
+        sites = _values([(n.lower(), v) for n, v in scope["headers"]], b"sec-fetch-site")
+        from_elsewhere = any(site not in ("same-origin", "none") for site in sites)
+        page = f'<meta http-equiv="refresh" content="0;url={html.escape(target)}">' if from_elsewhere else ""
+        headers = [(b"set-cookie", cookie.encode()), (b"content-length", str(len(page)).encode())]
+        headers.append((b"content-type", b"text/html") if from_elsewhere else (b"location", target.encode()))
+        await answer({"type": "http.response.start", "status": 200 if from_elsewhere else 303, "headers": headers})
+        await answer({"type": "http.response.body", "body": page.encode()})
+
+
+def _too_long(declared: str, most: int) -> bool:
+    return not (declared.isascii() and declared.isdigit() and len(declared) <= MOST_DIGITS) or int(declared) > most
+
+
+def _too_large(most: int) -> str:
+    return f"The body is larger than {most:,} bytes; send less at once."
+
+
+def _measured(receive: Receive, most: int, seconds: float) -> Receive:
+    """`receive`, which gives up on a body that grows too large or comes too slowly."""
+    size, ended, deadline = 0, False, asyncio.get_running_loop().time() + seconds
+
+    async def measured() -> Message:
+        nonlocal size, ended
+        if ended:
+            return await receive()
+        try:
+            async with asyncio.timeout_at(deadline):
+                message = await receive()
+        except TimeoutError:
+            raise Refused(408, "The body did not arrive in time; send it at once.") from None
+        size += len(message.get("body", b""))
+        ended = message["type"] == "http.disconnect" or not message.get("more_body", False)
+        if size > most:
+            raise Refused(413, _too_large(most))
+        return message
+
+    return measured
 
 
 def climbs(scope: Scope) -> bool:
@@ -237,7 +264,7 @@ def _secured(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]
 async def _refuse(answer: Send, refusal: Refused) -> None:
     body = json.dumps({"error": {"message": refusal.sentence, "type": "refused", "code": refusal.status}}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    headers += [(b"connection", b"close")] if refusal.status in (408, 413) else []
+    headers += [(b"connection", b"close")] if refusal.status != 404 else []
     headers += [(b"www-authenticate", b"Bearer")] if refusal.status == 401 else []
     await answer({"type": "http.response.start", "status": refusal.status, "headers": headers})
     await answer({"type": "http.response.body", "body": body})

@@ -1,7 +1,8 @@
 """Where a server listens, and how long it waits for someone who says nothing.
 
 Uvicorn waits for the head of a request as long as it takes; a few hundred connections that send a letter a minute
-would hold everything. `_Patient` ends a connection whose head is not complete after `HEAD_SECONDS` or `HEAD_BYTES`.
+would hold everything. `_Patient` ends a connection whose head is not complete after `HEAD_SECONDS` or `HEAD_BYTES`, and
+the one that has waited longest when more than `MOST_WAITING` have sent none: who means it sends a head at once.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ import ipaddress
 import os
 import socket
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from inkling.errors import InklingError, UsageError
 
 HEAD_SECONDS = 10.0
 HEAD_BYTES = 1 << 16
 MOST_CONNECTIONS = 1000
+MOST_WAITING = 200
 BACKLOG = 512
 
 
@@ -87,6 +89,7 @@ def run_server(
         ws="websockets-sansio",
         ws_max_size=most_message_bytes,
         log_config=None,
+        log_level="error",  # what strangers send wrong is no matter for the terminal
         access_log=False,
         server_header=False,
         proxy_headers=False,
@@ -111,6 +114,7 @@ def _patient_protocol(head_seconds: float) -> type[asyncio.Protocol]:
 
         _waiting: asyncio.TimerHandle | None = None
         _head_bytes = 0
+        _all_waiting: ClassVar[dict[Any, None]] = {}  # those that wait for a head, longest first
 
         def connection_made(self, transport: asyncio.Transport) -> None:
             super().connection_made(transport)
@@ -136,9 +140,15 @@ def _patient_protocol(head_seconds: float) -> type[asyncio.Protocol]:
 
         def _wait(self) -> None:
             self._waiting = self.loop.call_later(head_seconds, self.transport.close)
+            self._all_waiting[self] = None
+            if len(self._all_waiting) > MOST_WAITING:
+                longest = next(iter(self._all_waiting))
+                longest._stop_waiting()
+                longest.transport.close()
 
         def _stop_waiting(self) -> None:
             self._head_bytes = 0
+            self._all_waiting.pop(self, None)
             if self._waiting is not None:
                 self._waiting.cancel()
                 self._waiting = None

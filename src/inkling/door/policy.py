@@ -29,11 +29,18 @@ class Policy:
     largest_body_bytes: int = MEGABYTE
     body_seconds: float = 30.0  # until a request's body is here
     request_seconds: float = 600.0  # until a request is answered to its end
+    uploads: tuple[str, ...] = ()  # beginnings of paths to which files are posted; larger, slower, and few at a time
+    largest_upload_bytes: int = 0
+    upload_seconds: float = 120.0
+    most_uploads: int = 2
     cookie: str = "inkling"  # browsers do not tell ports apart, so two servers need two names
     pages: bool = False  # whether ?token= in an address opens a page, and is kept as a cookie
 
     def __post_init__(self) -> None:
         check_token(self.token)
+
+    def is_upload(self, method: str, path: str) -> bool:
+        return method == "POST" and bool(self.uploads) and path.startswith(self.uploads)
 
     @property
     def origins(self) -> frozenset[str]:

@@ -8,6 +8,7 @@ result comes in parts hands each over as the third argument of `say`.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -19,14 +20,17 @@ JOBS = {
     "mistakes": "tasks_classify:mistakes",
     "census": "tasks_attention:census",
     "answers": "tasks_knowledge:answers",
+    "lines-about": "tasks_knowledge:lines_about",
     "claim": "tasks_claims:claim",
 }
 MOST_MEMORY_BYTES = 12 << 30  # of addresses; what is used is far less
 MOST_SECONDS = 3600  # of CPU
+TIGHTER = {"look-at-file": (3 << 30, 60)}  # a file of a few megabytes can unpack to a line of many gigabytes
 
 
 def main(job: str) -> int:
-    _limit()
+    os.environ.setdefault("POLARS_MAX_THREADS", "2")  # each takes addresses, and tables are small here
+    _limit(*TIGHTER.get(job, (MOST_MEMORY_BYTES, MOST_SECONDS)))
     put = _only_way_out()
 
     def say(done: float | None, sentence: str, part: Any = None) -> None:
@@ -59,14 +63,14 @@ def _only_way_out() -> Callable[[Any], None]:
     return put
 
 
-def _limit() -> None:
+def _limit(memory_bytes: int, seconds: int) -> None:
     """Memory and time, where the system can."""
     try:
         import resource
     except ImportError:
         return
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS))
+    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 

@@ -16,6 +16,9 @@ from typing import Any
 from inkling.studio.state import Studio
 
 MOST_UPLOAD_BYTES = 256 << 20  # a file and what goes with it
+MOST_BODY_BYTES = 2 << 20  # of anything else
+UPLOADS = "/_nicegui/client/"  # where NiceGUI receives files
+SPOOLED_BYTES = 1 << 16  # of each file of an upload, before it lies on the disk
 FAVICON = (
     "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'>"
     "<path fill='#1d5fa8' d='M16 2c5 7 9 11 9 17a9 9 0 0 1-18 0c0-6 4-10 9-17z'/></svg>"
@@ -27,10 +30,12 @@ def make_site(studio: Studio) -> Any:
     from fastapi import FastAPI
     from fastapi.responses import FileResponse
     from nicegui import ui
+    from starlette.formparsers import MultiPartParser
 
     from inkling.studio.frame import ENTRIES, Entry, frame
     from inkling.studio.nonces import Nonces
 
+    MultiPartParser.spool_max_size = SPOOLED_BYTES  # or a thousand small files would lie in memory
     logging.getLogger("nicegui").setLevel(logging.ERROR)  # a path that is not there is no matter for the terminal
     outer = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
 
@@ -83,9 +88,11 @@ def run_studio(
     policy = Policy(
         token or new_token(),
         hosts_of(host, port, names),
-        largest_body_bytes=MOST_UPLOAD_BYTES,
-        body_seconds=120.0,
+        largest_body_bytes=MOST_BODY_BYTES,
+        body_seconds=10.0,
         request_seconds=180.0,
+        uploads=(UPLOADS,),
+        largest_upload_bytes=MOST_UPLOAD_BYTES,
         cookie=f"inkling-{port}",
         pages=True,
     )
