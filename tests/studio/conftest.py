@@ -5,20 +5,13 @@ A page fails its test when anything stands on its console as an error, or when i
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
+from opening import Opened, inkling, open_studio
 
 CHROMIUM = [
     "--no-sandbox",
@@ -31,57 +24,6 @@ CHROMIUM = [
     "--force-prefers-reduced-motion",
 ]
 PATIENCE_MS = 30_000
-
-
-@dataclass(frozen=True)
-class Opened:
-    """A studio that runs: the address with its token, and its folder of runs."""
-
-    address: str
-    folder: Path
-    process: subprocess.Popen[str]
-
-    @property
-    def root(self) -> str:
-        parts = urlsplit(self.address)
-        return f"{parts.scheme}://{parts.netloc}"
-
-    @property
-    def token(self) -> str:
-        return urlsplit(self.address).query.removeprefix("token=")
-
-
-def inkling(*arguments: str, folder: Path) -> None:
-    subprocess.run([sys.executable, "-m", "inkling", *arguments], cwd=folder, check=True, capture_output=True)
-
-
-@contextmanager
-def open_studio(folder: Path, *arguments: str) -> Iterator[Opened]:
-    """`inkling studio` on the runs of `folder/runs`, until the block ends."""
-    command = [sys.executable, "-m", "inkling", "studio", "--no-browser", "--port", "0", "--json", *arguments]
-    environment = {**os.environ, "INKLING_RUNS": ""} if "INKLING_RUNS" in os.environ else None
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True, env=environment)
-    assert process.stdout is not None
-    try:
-        lines = []
-        while line := process.stdout.readline():
-            lines.append(line)
-            try:
-                said = json.loads("".join(lines))
-                break
-            except ValueError:
-                continue
-        else:
-            raise AssertionError(f"the studio did not start: {lines}")
-        yield Opened(said["address"], folder / "runs", process)
-    finally:
-        process.send_signal(signal.SIGINT)
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        process.stdout.close()
 
 
 @pytest.fixture(scope="session")
@@ -137,14 +79,18 @@ def open_page(browser: Any, studio: Opened) -> Iterator[Callable[..., Any]]:
     contexts: list[Any] = []
     wrong: list[str] = []
 
+    def complain(is_wrong: bool, what: str) -> None:
+        if is_wrong:
+            wrong.append(what)
+
     def open_one(path: str, *, width: int = 1280, height: int = 860, scheme: str = "light") -> Any:
         context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(PATIENCE_MS)
-        page.on("console", lambda message: message.type == "error" and wrong.append(f"console: {message.text}"))
-        page.on("pageerror", lambda error: wrong.append(f"script: {error}"))
-        page.on("request", lambda request: _is_foreign(request.url, studio) and wrong.append(f"asks {request.url}"))
+        page.on("console", lambda message: complain(message.type == "error", f"console: {message.text}"))
+        page.on("pageerror", lambda error: complain(True, f"script: {error}"))
+        page.on("request", lambda request: complain(_is_foreign(request.url, studio), f"asks {request.url}"))
         page.goto(studio.address)
         if path != "/":
             page.goto(studio.root + path)

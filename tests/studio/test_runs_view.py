@@ -51,6 +51,8 @@ def test_nats_become_bits_per_byte_with_the_spelling_of_unknown_words() -> None:
 
 def test_a_run_that_does_not_know_its_bytes_is_shown_by_token(tmp_path: Path) -> None:
     assert Unit.of(made(tmp_path)) == Unit(BITS_PER_TOKEN)
+    assert Unit.of(made(tmp_path, recipe={"tokens": "bpe"})).name == "bits per piece"
+    assert Unit.of(made(tmp_path, kind="bigram")).name == "bits per word"
     assert Unit.of(made(tmp_path, kind="dan")).show(0.3) == 0.3
     assert Unit.of(made(tmp_path, kind="dan")).name == NATS_PER_TEXT
     units = {"bytes_per_token": 1.25, "spelling_nats_per_token": 0.0}

@@ -35,8 +35,9 @@ class Unit:
         if run.kind == "dan":
             return cls(NATS_PER_TEXT)
         units = run.info.get("units")
-        if units is None:
-            return cls(BITS_PER_TOKEN)
+        if units is None:  # a token is not always the same, so those of one kind only share an axis
+            tokens = "word" if run.kind in ("bigram", "ngram") else run.info["recipe"].get("tokens", "token")
+            return cls(f"bits per {'piece' if tokens == 'bpe' else tokens}")
         return cls(BITS_PER_BYTE, float(units["bytes_per_token"]), float(units["spelling_nats_per_token"]))
 
     def show(self, nats_per_token: float) -> float:
