@@ -29,7 +29,8 @@ TIGHTER = {"look-at-file": (3 << 30, 60)}  # a file of a few megabytes can unpac
 
 
 def main(job: str) -> int:
-    os.environ.setdefault("POLARS_MAX_THREADS", "2")  # each takes addresses, and tables are small here
+    if job in TIGHTER:
+        os.environ["POLARS_MAX_THREADS"] = "2"  # each takes addresses
     _limit(*TIGHTER.get(job, (MOST_MEMORY_BYTES, MOST_SECONDS)))
     put = _only_way_out()
 

@@ -40,8 +40,9 @@ class Waiting:
                 return None
             raise
         finally:
-            self._child = None
-            self.box.visible = False
+            if self._child is child:  # else another was begun in its place
+                self._child = None
+                self.box.visible = False
 
     def cancel(self) -> None:
         if self._child is not None:
