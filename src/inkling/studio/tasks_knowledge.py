@@ -16,6 +16,7 @@ def answers(arguments: dict[str, Any], say: Say) -> dict[str, Any]:
     `reading` of the pairs, `beam`, `promised` → what `inkling evaluate RUN --pairs … --json` tells, its exhibits."""
     from dataclasses import replace
 
+    from inkling.figures import Chart
     from inkling.models.answering import AnsweringConfig
     from inkling.pictures.markup import section
     from inkling.recipes.answers import AnswersRecipe, evaluate_answers
@@ -43,7 +44,11 @@ def answers(arguments: dict[str, Any], say: Say) -> dict[str, Any]:
         heard = replace(heard, name=call(heard.name, names)) if heard else None
         results.append(replace(one, text_name=call(one.text_name, names), corroboration=heard))
     found = replace(found, results=tuple(results), notes=tuple(call(note, names) for note in found.notes))
-    return {"sections": [section(exhibit) for exhibit in found.page().exhibits], "figures": found.to_json()}
+    charts: list[str] = []
+    others: list[str] = []
+    for exhibit in found.page().exhibits:
+        (charts if isinstance(exhibit, Chart) else others).append(section(exhibit))
+    return {"said": others[0], "charts": charts, "others": others[1:], "figures": found.to_json()}
 
 
 def lines_about(arguments: dict[str, Any], say: Say) -> dict[str, Any]:

@@ -52,7 +52,7 @@ class Desk:
                 self._button = ui.button("Ask", on_click=told(self._ask)).props("unelevated no-caps")
                 self._another = ui.button("Another question", on_click=told(self._take)).props("flat no-caps")
             self._state = ui.label().classes("quiet").props("role=status")
-            with ui.element("div").classes("columns") as self._found:
+            with ui.element("div").classes("columns knowledge-found") as self._found:
                 with ui.element("div"):
                     self._answer = ui.label().classes("figure-value text-block").props("data-testid=answer")
                     self._sure = ui.label().classes("figure-name").props("data-testid=confidence")

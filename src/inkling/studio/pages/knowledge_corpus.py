@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from nicegui import ui
 
@@ -47,8 +48,9 @@ class CorpusPanel:
 
     @property
     def names(self) -> dict[str, str]:
-        """How a file that came is called."""
-        return {str(self._file.path): self._file.name} if self._file else {}
+        """What its files are called in sentences."""
+        named = {path: Path(path).name for path in self._recorded.paths}
+        return {str(self._file.path): self._file.name} if self._file else named
 
     def set_recorded(self, files: Files) -> None:
         self._recorded = files

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
@@ -68,6 +69,11 @@ class MeasurePanel:
             why = f" ({self._recorded.missing})" if self._recorded.missing else ""
             self._source.text = one_line(f"The training pairs are not at hand{why}: hand in questions and answers.")
 
+    def _names(self) -> dict[str, str]:
+        """What files are called in sentences."""
+        named = {path: Path(path).name for path in self._recorded.paths}
+        return named | ({str(self._file.path): self._file.name} if self._file else {})
+
     async def _measure(self) -> None:
         paths = (str(self._file.path),) if self._file else self._recorded.paths
         if not paths:
@@ -79,7 +85,7 @@ class MeasurePanel:
         arguments: dict[str, Any] = {
             "run": str(self.studio.run(str(self.desk.run.value)).path),
             "pairs": list(paths),
-            "names": {**({str(self._file.path): self._file.name} if self._file else {}), **self.desk.corpus.names},
+            "names": self._names() | self.desk.corpus.names,
             "reading": {} if self._file else self._recorded.reading,
             "train_pairs": [] if plain else list(self._recorded.paths),
             "corpus": list(self.desk.corpus.paths),
@@ -114,5 +120,13 @@ class MeasurePanel:
                         ui.label(value).classes("figure-value")
                         ui.label(name).classes("figure-name")
             with ui.element("div").classes("panel").props("data-testid=measured"):
-                for section in found["sections"]:
-                    ui.html(section, tag="section").classes("exhibit")  # drawn and escaped by pictures/markup.py
+                _draw(found["said"])
+                with ui.element("div").classes("columns"):
+                    for section in found["charts"]:
+                        _draw(section)
+                for section in found["others"]:
+                    _draw(section)
+
+
+def _draw(section: str) -> None:
+    ui.html(section, tag="section").classes("exhibit")  # drawn and escaped by pictures/markup.py
