@@ -146,4 +146,5 @@ def test_a_small_curve_goes_down_when_the_loss_does(tmp_path: Path) -> None:
 
 
 def test_durations_are_said_in_words() -> None:
+    assert [duration(s, tenths=True) for s in (3.44, 65)] == ["3.4 s", "1 min 05 s"]
     assert [duration(s) for s in (3.4, 65, 3700, math.inf)] == ["3 s", "1 min 05 s", "1 h 01 min", "–"]

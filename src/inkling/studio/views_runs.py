@@ -64,6 +64,7 @@ class Follower:
     unit: Unit
     trained: list[Point] = field(default_factory=list)
     judged: list[tuple[int, float, float]] = field(default_factory=list)  # step, seconds, nats a token
+    written: float = 0.0  # when it last grew, in seconds of the clock
     _offset: int = 0
     _together: int = 1  # steps in a point
     _open: int = 0  # steps in the last point so far
@@ -75,9 +76,10 @@ class Follower:
     def read(self) -> bool:
         """Takes in what was written since; whether that was anything."""
         try:
-            size = self.path.stat().st_size
+            found = self.path.stat()
         except OSError:
             return False
+        size, self.written = found.st_size, found.st_mtime
         if size < self._offset:  # a training that went on again wrote it anew from an earlier step
             self.__init__(self.path, self.unit)  # type: ignore[misc]
         if size == self._offset:
@@ -154,9 +156,11 @@ class Progress:
         return cls(last.step, steps, last.seconds, rate, max(0.0, min(by_steps, by_clock)))
 
 
-def duration(seconds: float) -> str:
+def duration(seconds: float, tenths: bool = False) -> str:
     if not math.isfinite(seconds):
         return "–"
+    if tenths and seconds < 60:
+        return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

@@ -161,6 +161,8 @@ class RunsPage:
             if len(self.chosen) == 1 and (grown or not self.drawn or not self.told):
                 self.told = True
                 await self.one.show(self.chosen[0], self.followers[self.chosen[0]])
+            elif len(self.chosen) == 1:
+                self.one.tick(self.followers[self.chosen[0]])
             self.drawn = True
         except (InklingError, KeyError):
             pass  # a run that was removed meanwhile; the list says so

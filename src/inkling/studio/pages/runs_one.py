@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from nicegui import background_tasks, ui
@@ -30,6 +31,7 @@ class OneRun:
     def __init__(self, studio: Studio) -> None:
         self.studio = studio
         self.name: str | None = None
+        self.progress: Progress | None = None
         self.sampled = ""  # the checkpoint that wrote the sample on the page
         with ui.element("div") as self.box:
             with ui.element("div").classes("line figures"):
@@ -54,7 +56,7 @@ class OneRun:
     def choose(self, name: str | None) -> None:
         if name == self.name:
             return
-        self.name, self.sampled = name, ""
+        self.name, self.sampled, self.progress = name, "", None
         self.box.visible = name is not None
         self.sample.set_text("")
         self.about.set_value(False)
@@ -64,11 +66,19 @@ class OneRun:
     async def show(self, name: str, follower: Follower) -> None:
         run = await aside(self.studio.run, name)
         state = await aside(state_of, run)
-        progress = Progress.of(run, follower)
+        progress = self.progress = Progress.of(run, follower)
         self._figures(run, state, follower, progress)
         self.stop.visible = state == "running"
         self.resume.visible = state in ("interrupted", "failed") and run.kind != "ngram"
         background_tasks.create(self._write(run, state))  # the curves need not wait for it
+
+    def tick(self, follower: Follower) -> None:
+        """Between two steps the clock goes on."""
+        if self.progress is None or self.stop.visible is False:
+            return
+        since = max(0.0, time.time() - follower.written)
+        self.values["time"].set_text(duration(self.progress.seconds + since, tenths=True))
+        self.values["left"].set_text(duration(max(0.0, self.progress.seconds_left - since)))
 
     def _figures(self, run: Run, state: str, follower: Follower, progress: Progress | None) -> None:
         said, unit = {"state": state}, follower.unit
