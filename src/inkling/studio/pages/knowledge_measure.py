@@ -121,10 +121,7 @@ class MeasurePanel:
                         ui.label(name).classes("figure-name")
             with ui.element("div").classes("panel").props("data-testid=measured"):
                 _draw(found["said"])
-                with ui.element("div").classes("columns"):
-                    for section in found["charts"]:
-                        _draw(section)
-                for section in found["others"]:
+                for section in (*found["charts"], *found["others"]):
                     _draw(section)
 
 
