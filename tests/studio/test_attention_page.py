@@ -70,12 +70,12 @@ def test_every_slider_gives_the_figures_of_the_command(open_page: Callable[..., 
     assert sharper["failure_probability"] < more["failure_probability"]
     press(page, "Noise", "ArrowLeft")
     assert settled(page, "--noise 0.45 ")["setting"]["noise"] == 0.45
+    page.get_by_label("Keys, as a number").fill("6")
     press(page, "α", "ArrowRight ArrowRight")
-    settled(page, "--alpha 0.002")
+    settled(page, "--keys 6 --beta 11 --noise 0.45 --alpha 0.002")
     page.get_by_label("α, as a number").fill("0")
-    page.get_by_label("Keys, as a number").fill("9")
     press(page, "Coherence", "ArrowRight ArrowRight ArrowRight ArrowRight")
-    settled(page, "--keys 9 --beta 11 --noise 0.45 --alpha 0 --coherence 0.2")
+    settled(page, "--keys 6 --beta 11 --noise 0.45 --alpha 0 --coherence 0.2")
 
 
 def test_each_experiment_has_its_own_command_and_switches(open_page: Callable[..., Any]) -> None:
@@ -141,6 +141,10 @@ def test_what_cannot_be_met_and_what_cannot_be_read_is_said_in_words(open_page: 
     verdict.filter(has_text=said["reasons"][0]).wait_for()
     page.get_by_label("Wishes: token=output").fill("1=<b>z</b>")
     verdict.filter(has_text="'<b>z</b>'").wait_for()
+    many = ", ".join("abcdefghijkl")  # searched by a process of its own
+    page.get_by_label("Tokens", exact=True).fill(many)
+    page.get_by_label("Wishes: token=output").fill("1=b, 2=2b")
+    verdict.filter(has_text=command("attention", "design", many, "1=b, 2=2b")["sentence"]).wait_for()
     page.get_by_label("Wishes: token=output").fill("")
     verdict.filter(has_text="Nothing is wished for yet").wait_for()
 
@@ -178,10 +182,10 @@ def test_maps_show_the_weights_of_the_model_window_by_window(open_page: Callable
     for key in ("ArrowUp", "ArrowLeft", "ArrowLeft"):
         canvas.press(key)
     note = page.locator(".maps-note").inner_text().splitlines()
-    query, key = 30, 28
+    query, looked_at = 30, 28
     assert note[0] == "head 1.2"
-    assert (note[1].split(":")[0], note[2].split(":")[0]) == (f"at {query + 1}", f"looks at {key + 1}")
-    assert float(note[3].split()[1]) == pytest.approx(float(weights[0][0, 1, query, key]), abs=1e-3)
+    assert (note[1].split(":")[0], note[2].split(":")[0]) == (f"at {query + 1}", f"looks at {looked_at + 1}")
+    assert float(note[3].split()[1]) == pytest.approx(float(weights[0][0, 1, query, looked_at]), abs=1e-3)
     canvas.press("Escape")
     page.get_by_text(f"{model.layers} layers of {model.heads} heads").wait_for()  # type: ignore[union-attr]
 

@@ -19,6 +19,7 @@ JOBS = {
     "ruler": "tasks_compare:ruler",
     "mistakes": "tasks_classify:mistakes",
     "census": "tasks_attention:census",
+    "order": "tasks_attention:order",
     "answers": "tasks_knowledge:answers",
     "lines-about": "tasks_knowledge:lines_about",
     "claim": "tasks_claims:claim",

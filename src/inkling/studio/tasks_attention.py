@@ -1,4 +1,5 @@
-"""The census of heads, in a child: of a run on a text, or of a small model that is trained first."""
+"""What takes long on the page of attention, in a child: the census of heads (of a run on a text, or of a small model
+that is trained first), and a head for many wishes."""
 
 from __future__ import annotations
 
@@ -51,6 +52,14 @@ def census(arguments: dict[str, Any], say: Callable[[float | None, str], None]) 
         "maps": asdict(maps_of_panels(found.maps)),
         "roles": [head.role for head in found.heads],
     }
+
+
+def order(arguments: dict[str, Any], say: Callable[[float | None, str], None]) -> dict[str, Any]:
+    """The fields of `Wishes` → the head that was found, drawn."""
+    from inkling.studio.views_attention import Wishes, drawn
+
+    say(None, "Searching …")
+    return asdict(drawn(Wishes(**arguments)))
 
 
 def _written(folder: Path, text: str) -> Path:

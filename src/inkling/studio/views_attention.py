@@ -211,6 +211,25 @@ class Wishes:
         return found
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """A head that was ordered: whether wishes are met, in words, and the sections of the page."""
+
+    met: bool
+    sentence: str
+    weights: list[list[float]]
+    sections: dict[str, str]
+
+
+def drawn(state: Wishes) -> Drawn:
+    from inkling.pictures.markup import section
+
+    found = state.order()
+    exhibits = found.page().exhibits[1:]  # the summary is the sentence
+    sections = {each.title: section(each) for each in exhibits}
+    return Drawn(found.design.met, found.design.summary(), found.design.weights.tolist(), sections)
+
+
 def _read(text: str, names: Sequence[str], tokens: int) -> dict[int, list[float]]:
     """Those wishes that can be read."""
     from inkling.attention.wishes import parse_wishes

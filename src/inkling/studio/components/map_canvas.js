@@ -93,12 +93,16 @@ export default {
       this.grid = look.getPropertyValue("--grid").trim();
       const [red, green, blue] = look.getPropertyValue("--cool").trim().split(" ").map(Number);
       this.pictures = [];
+      let next = 0; // weights lie in the order in which they are drawn
       for (let map = 0; map < this.count; map++) {
         const picture = new ImageData(this.size, this.size);
         for (let query = 0; query < this.size; query++) {
-          for (let key = 0; key <= query; key++) {
-            const strength = FAINTEST + (1 - FAINTEST) * Math.sqrt(this.weight(map, query, key));
-            picture.data.set([red, green, blue, 255 * strength], 4 * (query * this.size + key));
+          let at = 4 * query * this.size;
+          for (let key = 0; key <= query; key++, at += 4) {
+            picture.data[at] = red;
+            picture.data[at + 1] = green;
+            picture.data[at + 2] = blue;
+            picture.data[at + 3] = 255 * (FAINTEST + (1 - FAINTEST) * Math.sqrt(this.weights[next++]));
           }
         }
         const canvas = document.createElement("canvas");
@@ -257,9 +261,8 @@ export default {
     },
     clicked(event) {
       const found = this.find(event);
-      if (!found) return;
-      if (this.large < 0) this.enlarge(found[0]);
-      else this.leaveLarge();
+      if (found && this.large < 0) this.enlarge(found[0]);
+      else this.pointed(event); // by a finger, which has not pointed before
     },
     enlarge(map) {
       this.leave();

@@ -5,17 +5,19 @@ The words are what counts; the board shows them and changes them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import asdict
 
 from nicegui import ui
 
 from inkling.errors import InklingError
 from inkling.studio.components.wish_board import WishBoard
 from inkling.studio.pages.attention_sections import Sections
-from inkling.studio.views_attention import Wishes
-from inkling.studio.work import Latest, say_error
+from inkling.studio.views_attention import Drawn, Wishes, drawn
+from inkling.studio.work import Child, Latest, say_error
 
 BEGIN = Wishes()
+AT_ONCE = 9  # tokens whose head is found within a moment
 EXAMPLES = (
     ("One reads a part of another", "d+b, a, c+b", "1=b-c, 2=b", ""),
     ("One collects from two", "a+x, b+y, c", "3=x+y", ""),
@@ -28,6 +30,7 @@ NO_WISH = "Nothing is wished for yet: drag from a token to what it should output
 class Construct:
     def __init__(self) -> None:
         self._latest = Latest()
+        self._child: Child | None = None
         ui.label(
             "Tokens are sums of directions that you name. Say what some of them should output: K, Q and V are found "
             "that do it, or it is said why none can."
@@ -54,9 +57,16 @@ class Construct:
                 with ui.dropdown_button("Examples", auto_close=True).props("outline no-caps dense"):
                     for name, *words in EXAMPLES:
                         ui.item(name, on_click=lambda words=words: self._take(*words))
+            with ui.element("div").classes("census-waiting") as self.waiting:
+                ui.linear_progress(show_value=False).props('indeterminate rounded aria-label="Searching"')
+                with ui.element("div").classes("line"):
+                    ui.label("Searching where each of so many tokens should look …").classes("quiet grow")
+                    ui.button("Cancel", on_click=lambda: self._cancel(by_hand=True)).props("outline dense no-caps")
+            self.waiting.set_visibility(False)
             self.verdict = ui.label().classes("order-verdict").props("role=status data-testid=verdict")
             self.command = ui.label().classes("command")
         self.sections = Sections()
+        ui.context.client.on_delete(lambda: self._cancel(by_hand=False))
 
     def _field(self, title: str, value: str, placeholder: str = "") -> ui.input:
         found = ui.input(title, value=value, placeholder=placeholder, on_change=self._changed)
@@ -67,8 +77,8 @@ class Construct:
 
     def _state(self) -> Wishes:
         beta = 0.0 if self.beta.value is None else float(self.beta.value)
-        texts = (str(field.value or "") for field in (self.tokens, self.wishes, self.looks))
-        return Wishes(*texts, beta=beta, linear=bool(self.linear.value))
+        tokens, wishes, looks = (str(field.value or "") for field in (self.tokens, self.wishes, self.looks))
+        return Wishes(tokens, wishes, looks, beta, bool(self.linear.value))
 
     def _take(self, tokens: str, wishes: str, looks: str) -> None:
         self.tokens.value, self.wishes.value, self.looks.value = tokens, wishes, looks
@@ -89,23 +99,52 @@ class Construct:
         self._take(state.tokens, state.wishes, state.looks)
 
     async def _changed(self) -> None:
+        self._cancel()  # nobody wants the answer to what stood there before
         state = self._state()
         try:
-            self.board.show(state.board())
+            board = state.board()
+            self.board.show(board)
             if not state.wishes.strip():
                 self._say(NO_WISH, None)
                 return
             self.command.text = state.command
-            found = await self._latest(_drawn_order, state)
+            if len(board["tokens"]) > AT_ONCE:
+                found = await self._search(state)
+            else:
+                found = await self._latest(drawn, state)
         except InklingError as error:
             self._say(str(error).replace("--", ""), False)
             return
-        if found is None:
+        if found is None or state != self._state():
             return
-        met, sentence, weights, sections = found
-        self.board.show(state.board(), weights)
-        self._say(sentence, met)
-        self.sections.show(sections, whole=True)
+        self.board.show(board, found.weights)
+        self._say(found.sentence, found.met)
+        self.sections.show(found.sections, whole=True)
+
+    async def _search(self, state: Wishes) -> Drawn | None:
+        """Many tokens take seconds to minutes: a process that can be ended."""
+        child = self._child = Child("order", asdict(state), lambda done, say: None)
+        self.waiting.set_visibility(True)
+        self.sections.fade()
+        try:
+            found: Drawn | None = Drawn(**await child.result())
+        except InklingError:
+            if self._child is not child:  # another question took its place
+                return None
+            raise
+        finally:
+            if self._child is child:
+                self._child = None
+                self.waiting.set_visibility(False)
+        return found
+
+    def _cancel(self, by_hand: bool = False) -> None:
+        if self._child is not None:
+            child = self._child
+            if not by_hand:
+                self._child = None
+                self.waiting.set_visibility(False)
+            child.cancel()
 
     def _say(self, sentence: str, met: bool | None) -> None:
         self.verdict.text = sentence
@@ -115,17 +154,3 @@ class Construct:
             self.command.text = ""
         else:
             self.sections.fade()
-
-
-def _drawn_order(state: Wishes) -> tuple[bool, str, Sequence[Sequence[float]], dict[str, str]]:
-    """Met or not, in a sentence, the weights, and the sections of the page."""
-    from inkling.pictures.markup import section
-
-    found = state.order()
-    exhibits = found.page().exhibits[1:]  # the summary stands above
-    return (
-        found.design.met,
-        found.design.summary(),
-        found.design.weights.tolist(),
-        {each.title: section(each) for each in exhibits},
-    )

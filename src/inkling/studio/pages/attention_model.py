@@ -59,7 +59,8 @@ class InModel:
                 self.run = ui.select(self.names, value=self.names[0], label="Model", on_change=self._read)
                 self.run.props("outlined dense").classes("grow")
                 self.length = ui.number("Window, tokens", value=WINDOW, min=3, max=MOST_WINDOW, precision=0)
-                self.length.props("outlined dense hide-bottom-space debounce=400").on_value_change(self._read)
+                self.length.props("outlined dense hide-bottom-space debounce=400").classes("window-length")
+                self.length.on_value_change(self._read)
             self.text = ui.textarea("Your text", value=TEXT, on_change=self._typed)
             self.text.props(f"outlined debounce=350 maxlength={MOST_CHARS} input-style=max-height:11rem").classes(
                 "own-text"
