@@ -206,12 +206,14 @@ class Pen:
 
     def write(self, seconds: float) -> list[SampledToken]:
         """What was drawn in about this time, and may be shown."""
-        until = time.monotonic() + seconds
         self._desk.read()
+        until = time.monotonic() + seconds
         drawn: list[SampledToken] = []
-        while not self._writer.ended and time.monotonic() < until:
+        while not self._writer.ended:
             for _, shown in self._desk.draw():
                 drawn += shown
+            if time.monotonic() >= until:
+                break
         if self._writer.failure is not None:
             raise self._writer.failure
         self.draft.stopped = self._writer.stopped

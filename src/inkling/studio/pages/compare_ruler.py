@@ -31,6 +31,7 @@ class Ruler:
                 self._sentence = ui.label().classes("quiet whole").props("role=status")
             self._progress.set_visibility(False)
         self._results = ui.element("div")
+        ui.context.client.on_delete(self._cancel)  # nobody waits for it any more
 
     async def _measure(self) -> None:
         chosen = list(self._runs.value)

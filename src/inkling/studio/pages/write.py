@@ -77,7 +77,7 @@ class Desk:
         self._text.set_visibility(False)
         with ui.element("div").classes("line write-foot") as self._foot:
             self._said = ui.label().classes("quiet grow").props('data-testid="summary"')
-            ui.button("Copy", icon="content_copy", on_click=self._copy).props("flat dense no-caps")
+            ui.button("Copy", icon="content_copy", on_click=self._copy).props("flat dense no-caps size=sm")
             self._command = ui.label().classes("command write-command").props('aria-label="The same as a command"')
         self._foot.set_visibility(False)
 
@@ -111,14 +111,17 @@ class Desk:
             self._show(draft)
             try:
                 while not pen.ended and not self._halt and not self._text.is_deleted:
-                    tokens = await aside(pen.write, MOMENT_SECONDS)
-                    self._grow(draft, draft.add(tokens))
+                    new = draft.add(await aside(pen.write, MOMENT_SECONDS))
+                    if not self._text.is_deleted:
+                        self._grow(draft, new)
             finally:
-                self._grow(draft, draft.add([], last=True))
-                self._begin.enable()
-                self._stop.disable()
-                self._status.text = ""
-                self._list_drafts()
+                rest = draft.add([], last=True)
+                if not self._text.is_deleted:
+                    self._grow(draft, rest)
+                    self._begin.enable()
+                    self._stop.disable()
+                    self._status.text = ""
+                    self._list_drafts()
 
     def _grow(self, draft: Draft, new: list[Stretch]) -> None:
         if self._shown is draft:
@@ -203,13 +206,13 @@ class Desk:
                 button = ui.button(on_click=lambda token=choice.token: self._dialog.submit(token))
                 button.props("flat no-caps align=left").classes("write-choice")
                 shown = safe(choice.text).replace("\n", "↵") or "∅"
-                button.props["aria-label"] = f"{shown}, {choice.share:.1%}" + ", which was drawn" * choice.chosen
+                button.props["aria-label"] = f"{shown}, {_share(choice.share)}" + ", which was drawn" * choice.chosen
                 button.set_enabled(not choice.chosen)
                 with button:
-                    ui.label(shown).classes("write-token" + " chosen" * choice.chosen)
+                    ui.label(shown + "  (drawn)" * choice.chosen).classes("write-token" + " chosen" * choice.chosen)
                     with ui.element("span").classes("write-track"):
                         ui.element("span").classes("write-bar").style(f"width: {100 * choice.share / most:.1f}%")
-                    ui.label(f"{choice.share:.1%}").classes("number")
+                    ui.label(_share(choice.share)).classes("number")
             ui.button("Leave it", on_click=lambda: self._dialog.submit(None)).props("flat no-caps")
         token = await self._dialog
         if token is not None:
@@ -220,6 +223,10 @@ class Desk:
 def _piece(draft: Draft, stretch: int) -> Piece:
     shown = draft.stretches[stretch]
     return Piece(shown.text, draft.shade(stretch), draft.note(stretch))
+
+
+def _share(share: float) -> str:
+    return f"{share:.1%}" if share >= 0.0005 else "< 0.1%"
 
 
 def _shown_folder(folder: Path) -> str:

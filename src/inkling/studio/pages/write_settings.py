@@ -51,7 +51,7 @@ class Dials:
         self._penalty = Dial("Repetition penalty", "for the last 64 tokens; 1 is none", 1.0, 1.0, 2.0, 0.05)
         self._tokens = Dial("Tokens", f"to write, at most {MOST_TOKENS:,}", SHORT, 10, 1000, 10)
         self._suggested = SHORT
-        with ui.element("div").classes("line top"):
+        with ui.element("div").classes("line top write-last"):
             self._seed = ui.number("Seed", value=0, min=0, max=MOST_SEED, precision=0).props("outlined dense")
             self._seed.classes("write-number")
             self._stop = ui.textarea("Stop before").props("outlined dense autogrow").classes("grow")
