@@ -32,11 +32,11 @@ test: setup
 	@$(MAKE) --no-print-directory -j 2 check tests
 
 tests: setup
-	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "not slow and not data and not network and not peer"
+	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "not slow and not data and not network and not peer and not browser"
 
 # Which lines the checks reach; apart from `make test`, because counting makes them a third slower.
 coverage: setup
-	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "not slow and not data and not network and not peer" --cov --cov-report=term:skip-covered
+	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "not slow and not data and not network and not peer and not browser" --cov --cov-report=term:skip-covered
 
 clean:
 	@rm -rf .venv demo .mypy_cache .ruff_cache .hypothesis .coverage*
