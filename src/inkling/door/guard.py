@@ -2,7 +2,7 @@
 
     403   a Host or Origin that is not ours, or a page elsewhere that made the request
     401   no token, or not the right one
-    404   a path that tries to climb: `..`, a backslash, a control character, anything encoded twice
+    404   a path that tries to climb: `..`, `//`, a backslash, a control character, anything encoded twice
     413   a body that is too large: at once if it says so, else when it gets there
     408   a body that comes too slowly
     503   more files are being sent than are received at a time
@@ -136,35 +136,27 @@ class Guard:
         await self.app(_cleaned(scope), receive, send)
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started = False
-
-        async def answer(message: Message) -> None:
-            nonlocal started
-            if message["type"] == "http.response.start":
-                started = True
-                message = {**message, "headers": _secured(message.get("headers", ()))}
-            await send(message)
-
+        upload = self.policy.is_upload(scope["method"], scope["path"])
+        most = self.policy.largest_upload_bytes if upload else self.policy.largest_body_bytes
+        seconds = self.policy.upload_seconds if upload else self.policy.body_seconds
+        exchange = _Exchange(receive, send, most, seconds)
         try:
             self.check(scope)
-            upload = self.policy.is_upload(scope["method"], scope["path"])
-            most = self.policy.largest_upload_bytes if upload else self.policy.largest_body_bytes
             declared = _values([(n.lower(), v) for n, v in scope["headers"]], b"content-length")
             if any(_too_long(size, most) for size in declared):
                 raise Refused(413, _too_large(most))
             if self._has_query_token(scope):
-                await self._keep_token(scope, answer)
+                await self._keep_token(scope, exchange.send)
                 return
-            seconds = self.policy.upload_seconds if upload else self.policy.body_seconds
             async with self._turn(upload), asyncio.timeout(self.policy.request_seconds):
-                await self.app(_cleaned(scope), _measured(receive, most, seconds), answer)
+                await self.app(_cleaned(scope), exchange.receive, exchange.send)
         except Refused as refusal:
-            if started:
-                raise
-            await _refuse(answer, refusal)
+            await exchange.refuse(refusal)
         except TimeoutError:
-            if not started:
-                await _refuse(answer, Refused(504, "This took too long and was given up; ask for less at once."))
+            await exchange.refuse(Refused(504, "This took too long and was given up; ask for less at once."))
+        except Exception:
+            if not exchange.refused:  # or it is what became of the body that we gave up
+                raise
 
     @asynccontextmanager
     async def _turn(self, upload: bool) -> AsyncIterator[None]:
@@ -180,12 +172,11 @@ class Guard:
     async def _keep_token(self, scope: Scope, answer: Send) -> None:
         """Turns the token of an address into a cookie, and leads to the same page without it.
 
-        Who followed a link on another page is led by a page of ours: a browser sends no strict cookie along with a
-        redirect that began elsewhere.
+        That page is ours, for a path with // in it was refused. Who followed a link on another page is led by a page:
+        a browser sends no strict cookie along with a redirect that began elsewhere.
         """
         rest = urlencode([(name, value) for name, value in _query(scope) if name != "token"])
-        path = "/" + scope["path"].lstrip("/")  # //elsewhere would be another server
-        target = quote(path, safe=PATH_LETTERS) + ("?" + rest if rest else "")
+        target = quote(scope["path"], safe=PATH_LETTERS) + ("?" + rest if rest else "")
         cookie = f"{self.policy.cookie}={self.policy.token}; Path=/; HttpOnly; SameSite=Strict"
         sites = _values([(n.lower(), v) for n, v in scope["headers"]], b"sec-fetch-site")
         from_elsewhere = any(site not in ("same-origin", "none") for site in sites)
@@ -204,26 +195,51 @@ def _too_large(most: int) -> str:
     return f"The body is larger than {most:,} bytes; send less at once."
 
 
-def _measured(receive: Receive, most: int, seconds: float) -> Receive:
-    """`receive`, which gives up on a body that grows too large or comes too slowly."""
-    size, ended, deadline = 0, False, asyncio.get_running_loop().time() + seconds
+class _Exchange:
+    """A request and its answer: gives up on a body that grows too large or comes too slowly, and then answers itself.
 
-    async def measured() -> Message:
-        nonlocal size, ended
-        if ended:
-            return await receive()
+    What stands behind hears that the other side has gone, and what it says to that is not sent. (It cannot be told by
+    an exception: frameworks catch what `receive` raises, or wrap it.)
+    """
+
+    def __init__(self, receive: Receive, send: Send, most_bytes: int, seconds: float) -> None:
+        self._receive, self._send, self._most = receive, send, most_bytes
+        self._deadline = asyncio.get_running_loop().time() + seconds
+        self._size = 0
+        self._ended = False  # the body is here
+        self.started = False  # the answer has begun
+        self.refused = False
+
+    async def receive(self) -> Message:
+        if self.refused:
+            return {"type": "http.disconnect"}
+        if self._ended:
+            return await self._receive()
         try:
-            async with asyncio.timeout_at(deadline):
-                message = await receive()
+            async with asyncio.timeout_at(self._deadline):
+                message = await self._receive()
         except TimeoutError:
-            raise Refused(408, "The body did not arrive in time; send it at once.") from None
-        size += len(message.get("body", b""))
-        ended = message["type"] == "http.disconnect" or not message.get("more_body", False)
-        if size > most:
-            raise Refused(413, _too_large(most))
+            return await self.refuse(Refused(408, "The body did not arrive in time; send it at once."))
+        self._size += len(message.get("body", b""))
+        self._ended = message["type"] == "http.disconnect" or not message.get("more_body", False)
+        if self._size > self._most:
+            return await self.refuse(Refused(413, _too_large(self._most)))
         return message
 
-    return measured
+    async def send(self, message: Message) -> None:
+        if self.refused:
+            return
+        if message["type"] == "http.response.start":
+            self.started = True
+            message = {**message, "headers": _secured(message.get("headers", ()))}
+        await self._send(message)
+
+    async def refuse(self, refusal: Refused) -> Message:
+        """Answers, unless an answer has begun; what the application hears from now on."""
+        if not self.started:
+            await _refuse(self.send, refusal)
+            self.refused = True
+        return {"type": "http.disconnect"}
 
 
 def climbs(scope: Scope) -> bool:
@@ -233,8 +249,8 @@ def climbs(scope: Scope) -> bool:
     for _ in range(DECODINGS):
         if any(not " " < letter < "\x7f" or letter == "\\" for letter in text):
             return True
-        if any(part.split(";")[0] in (".", "..") for part in text.split("/")):
-            return True
+        if "//" in text or any(part.split(";")[0] in (".", "..") for part in text.split("/")):
+            return True  # joined to a folder, what comes after // would be a path of its own
         decoded = unquote(text, encoding="latin-1")
         if decoded == text:
             return "%" in text
