@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from inkling.errors import InklingError
+
 if TYPE_CHECKING:
     from inkling.explain.weighing import Weighed
     from inkling.models.dan import AveragingNetwork
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 NOTED_WORDS = 5_000  # in a longer text, only words with a shade have a note
 QUOTED_CHARS = 400
+MOST_CHARS = 100_000  # that are judged as somebody types
+DRAWN_CHARS = 60_000  # of a text in colours
 DECIDED = "Decided by"
 
 
@@ -60,6 +64,11 @@ def judge(network: AveragingNetwork, threshold: float | None, text: str) -> Judg
     from inkling.recipes.verdicts import Reasons
     from inkling.report.errors import scale
 
+    if len(text) > MOST_CHARS:
+        raise InklingError(
+            f"The text has {len(text):,} characters, and {MOST_CHARS:,} can be judged here; take a part of it, or "
+            "use `inkling classify`."
+        )
     log_probs = network.log_probs([text]).numpy().astype(np.float64)[0]
     probabilities = np.minimum(1.0, np.exp(log_probs)).tolist()
     reasons = Reasons.of(explain(network, [text])[0], int(log_probs.argmax()))
@@ -98,7 +107,7 @@ def tell(
 
 
 def shade(weighed: Weighed, levels: tuple[float, ...], verdict: str, other: str) -> list[Shaded]:
-    """All of the text in pieces: a word each, and what stands between."""
+    """The text in pieces: a word each, and what stands between."""
     from inkling.report.errors import level
 
     decider = weighed.decider if len(weighed.sentences) > 1 else None
@@ -108,6 +117,9 @@ def shade(weighed: Weighed, levels: tuple[float, ...], verdict: str, other: str)
     place = 0
     columns = (weighed.starts, weighed.ends, weighed.known, weighed.shares, weighed.effects)
     for first, last, known, share, effect in zip(*(column.tolist() for column in columns), strict=True):
+        if last > DRAWN_CHARS:
+            pieces.append(Shaded(" …", "p", f"{len(weighed.text) - place:,} characters more"))
+            return _joined(piece._replace(shade=piece.shade.strip()) for piece in pieces)
         line = " u" if start <= first < end else ""
         if first > place:
             pieces.append(Shaded(weighed.text[place:first], line if start < first else ""))

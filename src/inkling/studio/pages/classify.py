@@ -10,14 +10,13 @@ from inkling.pictures.harmless import one_line
 from inkling.studio.components.marked_text import MarkedText, Piece
 from inkling.studio.frame import empty, heading
 from inkling.studio.pages.classify_mistakes import Browser
-from inkling.studio.pages.classify_words import Legend, scroll_to, write_lines
+from inkling.studio.pages.classify_words import TALL_CHARS, Legend, scroll_to, write_lines
 from inkling.studio.state import Studio
-from inkling.studio.views_classify import Judged, judge, pair_of
+from inkling.studio.views_classify import MOST_CHARS, Judged, judge, pair_of
 from inkling.studio.work import Latest, aside, told
 
 TYPED_MS = 150
 SHOWN_LABELS = 8  # of more, the likeliest
-TALL_CHARS = 4_000  # a longer text scrolls in a box of its own
 REVIEW_LABELS = {"negative", "positive"}
 
 
@@ -51,7 +50,9 @@ class Desk:
             with ui.element("div").classes("columns classify-desk"):
                 with ui.element("div"):
                     self.box = ui.textarea("Text", placeholder="Type or paste a text")
-                    self.box.props(f"outlined debounce={TYPED_MS} input-class=classify-box").classes("classify-text")
+                    self.box.props(
+                        f"outlined debounce={TYPED_MS} maxlength={MOST_CHARS} input-class=classify-box"
+                    ).classes("classify-text")
                     self.box.on_value_change(told(self._judge))
                     self._origin = ui.element("div").classes("classify-origin")
                 self._verdict = _Verdict()

@@ -9,7 +9,7 @@ from nicegui import ui
 from inkling.pictures.harmless import one_line
 from inkling.studio.components.marked_text import MarkedText, Piece
 from inkling.studio.intake import Received, upload
-from inkling.studio.pages.classify_words import Legend, scroll_to, write_lines
+from inkling.studio.pages.classify_words import TALL_CHARS, Legend, scroll_to, write_lines
 from inkling.studio.state import Studio
 from inkling.studio.tasks_classify import MADE_NAME
 from inkling.studio.views_classify import Wanted, opening, pair_of, pairs_of, tell_mistake
@@ -242,7 +242,11 @@ class _Found:
             found = await aside(self._tell, mistake)
             with row:
                 ui.label(one_line(mistake["reason"])).classes("classify-said").props("data-testid=reason")
-                MarkedText((Piece(*one) for one in found.pieces), label=f"Row {mistake['row']}, its words coloured")
+                words = MarkedText(
+                    (Piece(*one) for one in found.pieces), label=f"Row {mistake['row']}, its words coloured"
+                )
+                if len(mistake["text"]) > TALL_CHARS:
+                    words.classes("classify-tall")
                 Legend().show(found, mistake["verdict"], mistake["label"])
                 write_lines(ui.element("div"), found)
                 edit = ui.button("Edit and see", icon="edit").props("flat no-caps dense")

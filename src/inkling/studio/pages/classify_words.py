@@ -9,6 +9,8 @@ from nicegui import ui
 from inkling.pictures.harmless import one_line
 from inkling.studio.views_classify import DECIDED, Told, ranges
 
+TALL_CHARS = 4_000  # a longer text scrolls in a box of its own
+
 
 class Legend:
     """What the shades mean."""

@@ -44,7 +44,7 @@ class Desk:
             self.run = ui.select(names, value=next(iter(names)), label="Model").props("outlined dense")
             self.run.classes("knowledge-run").on_value_change(told(self._open))
             with ui.element("div").classes("line knowledge-ask"):
-                self.question = ui.input("Question").props("outlined dense").classes("grow")
+                self.question = ui.input("Question").props("outlined dense maxlength=2000").classes("grow")
                 self.question.on("keydown.enter", told(self._ask), args=[])
                 options = list(range(1, MOST_CANDIDATES + 1))
                 self.beam = ui.select(options, value=CANDIDATES, label="Candidates").props("outlined dense")
