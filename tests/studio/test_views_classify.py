@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from inkling.errors import InklingError
 from inkling.explain.weighing import weigh
 from inkling.explain.words import explain
 from inkling.models.dan import AveragingNetwork
@@ -83,6 +84,17 @@ def test_a_long_text_has_notes_where_there_is_a_shade_only(
     assert "".join(piece.text for piece in pieces) == "so film and dull and film"
     assert all(bool(piece.note) == (piece.shade[:1] in ("f", "a")) for piece in pieces)
     assert not any(one.shade == other.shade and not one.note and not other.note for one, other in pairwise(pieces))
+
+
+def test_what_is_too_long_to_draw_is_cut_and_too_long_to_judge_refused(
+    network: AveragingNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("inkling.studio.views_classify.DRAWN_CHARS", 8)
+    pieces = judge(network, None, "so dull and fine").told.pieces
+    assert "".join(piece.text for piece in pieces) == "so dull …"
+    assert pieces[-1].note == "9 characters more"
+    with pytest.raises(InklingError, match="100,001 characters, and 100,000 can be judged"):
+        judge(network, None, "x" * 100_001)
 
 
 def test_a_mistake_is_weighed_against_the_label_given(network: AveragingNetwork) -> None:

@@ -14,7 +14,7 @@ from inkling.studio.state import Studio
 from inkling.studio.tasks_classify import MADE_NAME
 from inkling.studio.views_classify import Wanted, opening, pair_of, pairs_of, tell_mistake
 from inkling.studio.waiting import Waiting
-from inkling.studio.work import Latest, aside, told
+from inkling.studio.work import aside, told
 
 if TYPE_CHECKING:
     from inkling.studio.pages.classify import Desk
@@ -83,7 +83,6 @@ class _Found:
 
     def __init__(self, studio: Studio, desk: Desk, found: dict[str, Any]) -> None:
         self.studio, self.desk, self.found = studio, desk, found
-        self._latest = Latest()
         self._group = -1
         self._cards: list[ui.element] = []
         self._shown: list[dict[str, Any]] = []
