@@ -125,6 +125,8 @@ class Construct:
         """Many tokens take seconds to minutes: a process that can be ended."""
         child = self._child = Child("order", asdict(state), lambda done, say: None)
         self.waiting.set_visibility(True)
+        self.verdict.text = ""
+        self.verdict.classes(remove="met unmet")
         self.sections.fade()
         try:
             found: Drawn | None = Drawn(**await child.result())
