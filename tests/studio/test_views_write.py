@@ -100,7 +100,7 @@ def test_the_command_says_what_differs_from_what_is_usual() -> None:
     draft = Draft(1, "gru-world", "--odd 'prompt'", Settings(0.7, 5, tokens=9, seed=3, stop=".\n\\n"), model)
     words = shlex.split(draft.command("runs"))
     assert words[:4] == ["inkling", "sample", "runs/gru-world", "--prompt=--odd 'prompt'"]
-    assert words[4:] == "--temperature 0.7 --top-k 5 --tokens 9 --seed 3 --stop=. --stop=\\n".split()
+    assert " ".join(words[4:]) == "--temperature 0.7 --top-k 5 --tokens 9 --seed 3 --stop=. --stop=\\n"
 
 
 def test_settings_that_cannot_be_are_said_before_anything_is_written() -> None:

@@ -24,10 +24,14 @@ class Dial:
                 self._number.classes("write-number").props["aria-label"] = name
             slider = ui.slider(min=low, max=high, step=step, value=value)
             slider.props["aria-label"] = f"{name}, as a slider"
-            slider.bind_value(
-                self._number,
-                forward=lambda moved: None if moved is None else round(moved, digits),
-                backward=lambda typed: low if typed is None else min(max(typed, low), high),
+            # Not bound to each other: what is typed beyond the slider's end would come back cut.
+            slider.on(
+                "update:model-value",
+                lambda event: self._number.set_value(round(float(event.args), digits)),
+                throttle=0.05,
+            )
+            self._number.on_value_change(
+                lambda event: None if event.value is None else slider.set_value(min(max(event.value, low), high))
             )
 
     @property
