@@ -63,6 +63,9 @@ def test_mistakes_are_found_filtered_opened_and_edited(open_page: Callable[..., 
     assert page.get_by_test_id("mistakes").inner_text() == str(total)
     assert page.get_by_test_id("texts").inner_text() == str(expected["text_count"])
 
+    for sentence in expected["notes"]:
+        assert page.get_by_text(sentence, exact=True).count() == 1
+
     kind, times = max(expected["reasons"].items(), key=lambda pair: pair[1])
     reason = page.get_by_role("button", name=kind).first
     reason.click()

@@ -59,7 +59,7 @@ def _find(arguments: dict[str, Any], path: str, name: str, say: Say) -> dict[str
     say(None, f"Judging {len(text):,} texts …")
     log_probs = network.log_probs(text.texts).numpy()
     right = log_probs.argmax(axis=1) == text.truth
-    notes += [*text.notes, *Trainings().acquaint(run.path.name, run, name, text).sentences(right)]
+    known = Trainings().acquaint(run.path.name, run, name, text).sentences(right)
 
     total = min(len(text), LEANING_TEXTS) + int((~right).sum()) + MOST_GROUPS
     report = find_mistakes(
@@ -79,7 +79,8 @@ def _find(arguments: dict[str, Any], path: str, name: str, say: Say) -> dict[str
         "text": name,
         "labels": list(report.labels),
         "summary": report.summary(),
-        "notes": notes,
+        "known": known,
+        "notes": [*notes, *text.notes],
         "text_count": report.texts,
         "mistake_count": len(report.cases),
         "accuracy": of_classes.accuracy.value,

@@ -46,7 +46,7 @@ class Desk:
                 self.run = ui.select(names, value=names[0], label="Classifier").props("outlined dense")
                 self.run.classes("grow classify-run").on_value_change(told(self._changed))
                 self._example = ui.button("Try a generated review", on_click=told(self._take_example))
-                self._example.props("flat no-caps").visible = self._knows_reviews()
+                self._example.props("flat no-caps").visible = self.knows_reviews()
             with ui.element("div").classes("columns classify-desk"):
                 with ui.element("div"):
                     self.box = ui.textarea("Text", placeholder="Type or paste a text")
@@ -82,7 +82,7 @@ class Desk:
         if self._edited is not None:
             self.box.value = self._edited["text"]
 
-    def _knows_reviews(self) -> bool:
+    def knows_reviews(self) -> bool:
         """Whether what is generated has the labels of this run."""
         return set(self.studio.run(self.run.value).info["data"].get("labels", ())) == REVIEW_LABELS
 
@@ -102,7 +102,7 @@ class Desk:
         await self._judge()
 
     async def _changed(self) -> None:
-        self._example.visible = self._knows_reviews()
+        self._example.visible = self.knows_reviews()
         await self._open()
 
     async def _judge(self) -> None:

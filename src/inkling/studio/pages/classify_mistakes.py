@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
+from inkling.errors import InklingError
 from inkling.pictures.harmless import one_line
 from inkling.studio.components.marked_text import MarkedText, Piece
 from inkling.studio.intake import Received, upload
@@ -32,7 +33,7 @@ class Browser:
                 "Texts with labels to judge by: a table with a text and a label in each row. Without a file of your "
                 "own, reviews are generated that no training has seen."
             ).classes("quiet")
-            with ui.element("div").classes("line top"):
+            with ui.element("div").classes("line top classify-source"):
                 self._upload = upload(studio, "A labelled file (.csv, .tsv, .jsonl, …)", self._receive)
                 with ui.element("div").classes("grow"):
                     self._source = ui.label().props("data-testid=source")
@@ -62,6 +63,8 @@ class Browser:
         self._back.visible = self._file is not None
 
     async def _find(self) -> None:
+        if self._file is None and not self.desk.knows_reviews():
+            raise InklingError("This classifier has other labels than generated reviews; hand in a file with its own.")
         run = self.studio.run(self.desk.run.value)
         arguments: dict[str, Any] = {"run": str(run.path)}
         if self._file is not None:
@@ -113,6 +116,8 @@ class _Found:
                         ui.label(value).classes("figure-value").props(f"data-testid={name}")
                         ui.label(name).classes("figure-name")
             ui.label(one_line(found["summary"])).props("data-testid=summary")
+            for sentence in found["known"]:
+                ui.label(one_line(sentence)).classes("quiet classify-known")
             with ui.expansion("Every class, and how the file was read").props("dense"):
                 for table in found["tables"]:
                     ui.html(table, tag="section").classes("exhibit")  # drawn and escaped by pictures/markup.py
