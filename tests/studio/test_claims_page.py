@@ -9,12 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from opening import Opened
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def studio(empty_studio: Any) -> Any:
+def studio(empty_studio: Opened) -> Opened:
     """Claims need no runs."""
     return empty_studio
 
