@@ -368,6 +368,7 @@ def test_a_file_for_a_page_that_is_not_there_goes_nowhere(knock: Knocker) -> Non
     assert knock.ask(place_to_upload(knock), kind, method="POST", body=body).status == 401
 
 
+@pytest.mark.slow
 def test_a_file_that_unpacks_to_more_than_there_is_memory_for_is_given_up(tmp_path: Path) -> None:
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     part = packer.compress(b"a" * (64 << 20)) + packer.flush()

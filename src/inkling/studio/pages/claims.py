@@ -103,7 +103,7 @@ class _Top:
 
 
 class _Row:
-    """A statement with its verdict; its details are built when it is opened, and again when it was run."""
+    """A statement with its verdict; its details are built when it is opened, what came out again when it was run."""
 
     def __init__(self, ledger: Ledger, claim: Claim) -> None:
         self.ledger, self.claim = ledger, claim
@@ -156,16 +156,14 @@ class _Row:
         self.measured.set_text(f"Here: {row['measured']}" if row else "")
         self.measured.set_visibility(row is not None)
         if not first and self.details.default_slot.children:
-            self._fill()
+            self._show_outcome()
 
     def _fill(self) -> None:
         from inkling.studio.views_claims import derivation
 
-        self.details.clear()
         found = derivation(self.claim)
         with self.details:
-            with ui.element("div").classes("claim-side"):
-                self._outcome()
+            self.outcome = ui.element("div").classes("claim-side")
             with ui.element("div").classes("claim-side"):
                 ui.label("Derivation").classes("claim-title").props("role=heading aria-level=3")
                 for passage in found.words:
@@ -173,6 +171,12 @@ class _Row:
                 ui.label("The code that checks it").classes("claim-title").props("role=heading aria-level=3")
                 for passage in found.code:
                     _source(passage.place, passage.text, "Code")
+        self._show_outcome()
+
+    def _show_outcome(self) -> None:
+        self.outcome.clear()
+        with self.outcome:
+            self._outcome()
 
     def _outcome(self) -> None:
         name, row = self.claim.id, self.ledger.rows.get(self.claim.id)
