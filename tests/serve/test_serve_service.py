@@ -104,13 +104,13 @@ def test_a_fault_of_ours_is_logged_and_not_told(opened: list[Opened], monkeypatc
 def test_the_loop_answers_while_a_long_text_is_scored(opened: list[Opened]) -> None:
     async def run() -> None:
         async with asking(opened) as (client, _):
-            scoring = asyncio.create_task(client.post("/v1/score", json={"input": "The boat. " * 10_000}))
+            scoring = asyncio.create_task(client.post("/v1/score", json={"input": "The boat. " * 2_000}))
             answered = 0
             while not scoring.done():
                 assert (await client.get("/health")).status_code == 200
                 answered += 1
                 await asyncio.sleep(0)  # no real connection is waited for here, so nobody else would get a turn
-            assert scoring.result().json()["data"][0]["tokens"] == 100_000
+            assert scoring.result().json()["data"][0]["tokens"] == 20_000
             assert answered > 3
 
     asyncio.run(run())

@@ -54,6 +54,7 @@ def serve(
     """
     import sys
     import traceback
+    from contextlib import closing
 
     import torch
 
@@ -71,25 +72,26 @@ def serve(
         raise UsageError(f"--threads is {threads}; give the number of cores, or 0 for all.")
     token = _kept_token(token_file) if token_file else new_token()
     check_token(token)
-    listening = open_socket(host, port, elsewhere)
-    if threads:
-        torch.set_num_threads(threads)
-    opened = open_runs(runs)
-    torch.set_num_threads(1)  # the models share out their work themselves; see shelf.py
-    policy = Policy(
-        token,
-        hosts_of(host, port_of(listening), names or ()),
-        largest_body_bytes=limits.body_bytes,
-        request_seconds=limits.seconds + 10,  # after which not even a slow reader is waited for
-        cookie=f"inkling-serve-{port_of(listening)}",
-    )
 
     def log(failure: BaseException) -> None:
         traceback.print_exception(failure, file=sys.stderr)
 
-    app = guarded(Service(opened, limits, log), policy)
-    sys.setswitchinterval(SWITCH_SECONDS)
-    run_server(app, listening, lambda: _say(_address(host, port_of(listening)), token, opened, json))
+    with closing(open_socket(host, port, elsewhere)) as listening:  # first, for it may be taken
+        if threads:
+            torch.set_num_threads(threads)
+        opened = open_runs(runs)
+        torch.set_num_threads(1)  # the models share out their work themselves; see shelf.py
+        port = port_of(listening)
+        policy = Policy(
+            token,
+            hosts_of(host, port, names or ()),
+            largest_body_bytes=limits.body_bytes,
+            request_seconds=limits.seconds + 10,  # after which not even a slow reader is waited for
+            cookie=f"inkling-serve-{port}",
+        )
+        app = guarded(Service(opened, limits, log), policy)
+        sys.setswitchinterval(SWITCH_SECONDS)
+        run_server(app, listening, lambda: _say(_address(host, port), token, opened, json))
 
 
 SWITCH_SECONDS = 0.0005  # a thread that writes waits no longer than this for one that answers

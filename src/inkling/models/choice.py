@@ -144,7 +144,7 @@ class Chooser:
         """The same for one row of many tokens."""
         top_k, min_p, top_p = int(self.top_k[i]), float(self.min_p[i, 0]), float(self.top_p[i, 0])
         weights = _weights(scores, scores.max(), self.temperature[i])
-        count = min(RANKED_FIRST, top_k)
+        count = top_k if top_k < len(scores) else RANKED_FIRST
         while True:
             if count < len(scores):
                 least = np.partition(scores, len(scores) - count)[len(scores) - count]

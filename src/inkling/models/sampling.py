@@ -206,7 +206,7 @@ class Desk:
                 if failure is not None:
                     failed.append(group[0].writer)
                 elif group[0].log_probs is None:
-                    self._reading.appendleft(group[0])
+                    self._reading.append(group[0])  # in turns: a short prompt does not wait for a long one
                 else:
                     self._read.append((group[0].writer, group[0].state, _as_array(group[0].log_probs)))
             tokens = None if tokens is None else tokens - max(1, size)
