@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from opening import Opened
+from typer.testing import CliRunner
 
+from inkling.cli.app import app
 from inkling.text.grammar import grammar_text
 
 pytestmark = pytest.mark.browser
@@ -21,10 +20,9 @@ pytestmark = pytest.mark.browser
 TEXT = "The baker bakes the loaf in winter.\nSome <b>sailors</b> steer a quiche.\n"
 
 
-def command(*arguments: str, folder: Path) -> Any:
-    done = subprocess.run(
-        [sys.executable, "-m", "inkling", *arguments, "--json"], cwd=folder, check=True, capture_output=True, text=True
-    )
+def command(*arguments: str) -> Any:
+    done = CliRunner().invoke(app, [*arguments, "--json"])
+    assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
 
 
@@ -47,15 +45,16 @@ def pieces(page: Any, label: str) -> list[str]:
 
 
 def test_two_models_side_by_side_equal_the_command_line(open_page: Callable[..., Any], studio: Opened) -> None:
-    folder = studio.folder.parent
-    (folder / "pasted.txt").write_text(TEXT, encoding="utf-8")
+    pasted = studio.folder.parent / "pasted.txt"
+    pasted.write_text(TEXT, encoding="utf-8")
     page = open_page("/compare")
     page.get_by_label("Text to compare on").fill(TEXT)
     compare(page, "gru-world", "bigram-world")
 
-    both = command("surprise", "runs/gru-world", "pasted.txt", "--against", "runs/bigram-world", folder=folder)
+    run, other = str(studio.folder / "gru-world"), str(studio.folder / "bigram-world")
+    both = command("surprise", run, str(pasted), "--against", other)
     for side, model in (("first", "gru-world"), ("second", "bigram-world")):
-        alone = command("surprise", f"runs/{model}", "pasted.txt", folder=folder)
+        alone = command("surprise", str(studio.folder / model), str(pasted))
         assert pieces(page, f"as {model} sees it") == [token["text"] for token in alone["tokens"]]
         assert both[side]["bits_per_byte"] == alone["bits_per_byte"]
         assert page.locator(".compare-side").get_by_text(f"{alone['bits_per_byte']:.3f}", exact=True).is_visible()
@@ -95,7 +94,7 @@ def test_a_file_that_was_handed_in_is_read_as_the_command_line_reads_it(
     )
     page.get_by_text(f"<i>.csv, {table.stat().st_size:,} bytes.").wait_for()
     compare(page, "gpt-world", "ngram-world")
-    wanted = command("surprise", "runs/gpt-world", "some.csv", folder=studio.folder.parent)
+    wanted = command("surprise", str(studio.folder / "gpt-world"), str(table))
     shown = pieces(page, "as gpt-world sees it")
     assert len(shown) == wanted["token_count"]
     assert "".join(shown) == "The baker bakes.\n" * 3 + "Two\nlines\n", "a row a line"
@@ -125,35 +124,35 @@ def test_ten_thousand_tokens_are_there_soon_and_scroll_smoothly(open_page: Calla
     assert frames > 12
 
 
-def test_all_on_one_ruler_equals_evaluate(open_page: Callable[..., Any], studio: Opened) -> None:
-    folder = studio.folder.parent
+def test_all_on_one_ruler_equals_evaluate(
+    open_page: Callable[..., Any], studio: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
     page = open_page("/compare")
     page.get_by_role("button", name="Have it made").click()
     page.get_by_label("Words").fill("3000")
     page.get_by_label("Seed").fill("9")
     page.get_by_role("tab", name="All on one ruler").click()
     page.get_by_role("combobox", name="Runs").click()
-    for name in ("lives", "gpt-world", "gru-world"):
-        option = page.locator(".q-menu").get_by_role("option", name=name, exact=True)
-        if option.get_attribute("aria-selected") == "true":
-            option.click()
-    for name in ("ngram-world", "bigram-world"):
-        option = page.locator(".q-menu").get_by_role("option", name=name, exact=True)
-        if option.get_attribute("aria-selected") != "true":
+    for option in page.locator(".q-menu").get_by_role("option").all():
+        wanted = option.inner_text() in ("ngram-world", "bigram-world")
+        if (option.get_attribute("aria-selected") == "true") != wanted:
             option.click()
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Measure").click()
     page.get_by_role("progressbar", name="Progress").wait_for()
     page.get_by_role("heading", name="What can be said").wait_for()
 
-    (folder / "made-9.txt").write_text(grammar_text(np.random.default_rng(9), 3000), encoding="utf-8")
-    wanted = command("evaluate", "runs/ngram-world", "runs/bigram-world", "--on", "made-9.txt", folder=folder)
+    made = studio.folder.parent / "made-9.txt"
+    made.write_text(grammar_text(np.random.default_rng(9), 3000), encoding="utf-8")
+    monkeypatch.chdir(made.parent)  # where the training text lies
+    runs = [str(studio.folder / name) for name in ("ngram-world", "bigram-world")]
+    said = command("evaluate", *runs, "--on", str(made))
     shown = page.locator(".exhibit").all_inner_texts()
-    for sentence in wanted["sentences"]:
+    for sentence in said["sentences"]:
         assert sentence.replace("\n", " ") in re.sub(r"\s+", " ", shown[0])
     rows = [re.split(r"\t", line) for line in page.locator(".exhibit table").first.inner_text().splitlines()[1:]]
     figures = {row[1]: row[2] for row in rows}
-    for row in wanted["rows"]:
+    for row in said["rows"]:
         if row.get("model") in ("ngram-world", "bigram-world"):
             assert figures[row["model"]] == f"{row['bits_per_byte']:.4f}"
     assert page.locator(".exhibit svg").count() == 1

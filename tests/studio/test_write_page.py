@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import shlex
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from opening import Opened
+from typer.testing import CliRunner
+
+from inkling.cli.app import app
 
 pytestmark = pytest.mark.browser
 
@@ -36,15 +37,11 @@ def written(page: Any) -> str:
 
 def sampled(line: str, studio: Opened) -> Any:
     """What a command that the page shows writes."""
-    first, *rest = shlex.split(line)
-    assert first == "inkling"
-    done = subprocess.run(
-        [sys.executable, "-m", "inkling", *rest, "--json"],
-        cwd=studio.folder.parent,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+    words = shlex.split(line)
+    assert words[:2] == ["inkling", "sample"]
+    assert words[2].startswith("runs/")
+    done = CliRunner().invoke(app, ["sample", str(studio.folder.parent / words[2]), *words[3:], "--json"])
+    assert done.exit_code == 0, done.output
     return json.loads(done.stdout)[0]
 
 
@@ -103,8 +100,7 @@ def test_writing_is_stopped_and_the_likeliest_is_branched_from_with_the_keyboard
     page = open_page("/write", width=390)
     choose(page, "gru-world")
     page.get_by_label("Tokens", exact=True).fill("5000")
-    slider = page.get_by_role("slider", name="Temperature, as a slider")
-    slider.focus()
+    page.get_by_role("slider", name="Temperature, as a slider").locator("[tabindex='0']").focus()
     page.keyboard.press("ArrowLeft")
     page.wait_for_function("document.querySelector('[aria-label=Temperature]').value === '0.95'")
     page.evaluate(QUICK_HAND)

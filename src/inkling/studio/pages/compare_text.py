@@ -11,7 +11,8 @@ from typing import Any
 
 from nicegui import ui
 
-from inkling.errors import UsageError
+from inkling.errors import InklingError, UsageError
+from inkling.pictures.harmless import safe
 from inkling.studio.intake import Received, upload
 from inkling.studio.state import Studio
 from inkling.studio.views_compare import MOST_CHARS, cut, split
@@ -41,7 +42,7 @@ class TextChoice:
                 upload(studio, "Text, a table, or either packed", self._take)
                 with ui.element("div").classes("grow"):
                     self._file = ui.label("A text file, or a table with a text in each row; it stays here.")
-                    self._file.classes("quiet")
+                    self._file.classes("quiet text-block")
                     self._beginning = ui.label().classes("sample text-block")
                     self._beginning.set_visibility(False)
             with ui.element("div").classes("line").bind_visibility_from(self._source, "value", value="made"):
@@ -60,12 +61,14 @@ class TextChoice:
         self._beginning.set_visibility(False)
         try:
             looked = await Child("look-at-file", {"path": str(received.path)}, lambda done, sentence: None).result()
-        except Exception:
+        except InklingError as error:
             self._file.text = "Nothing was taken in; try another file."
-            raise
+            raise InklingError(str(error).replace(str(received.path), received.name)) from error
         self._received, self._looked = received, looked
-        self._file.text = " ".join([f"{received.name}, {received.size_bytes:,} bytes.", *looked["notes"]])
-        self._beginning.text = looked["text"][:SHOWN_CHARS] + (" …" if len(looked["text"]) > SHOWN_CHARS else "")
+        notes = [note.replace(str(received.path), received.name) for note in looked["notes"]]
+        self._file.text = " ".join([f"{received.name}, {received.size_bytes:,} bytes.", *notes])
+        rows = [row.removesuffix("\n") for row in split(looked["text"][:SHOWN_CHARS], looked["lengths"])]
+        self._beginning.text = safe("\n".join(rows)) + (" …" if len(looked["text"]) > SHOWN_CHARS else "")
         self._beginning.set_visibility(True)
 
     async def documents(self) -> tuple[str, list[str], bool]:
