@@ -17,7 +17,7 @@ A panel then stays in the cache while all rows pass, and weights come from memor
 #define ROWS 8
 #elif defined(__AVX__)
 #define W 8
-#define ROWS 4
+#define ROWS 6
 #else
 #define W 4
 #define ROWS 4
@@ -87,6 +87,7 @@ is asked for does not matter. */
         }                                                                                                              \
     }
 TILE(tile, ROWS)
+TILE(pair, 2)
 TILE(line, 1)
 
 static void product(const float *packed, const float *a, long a_row, float *c, long c_row, long rows, long depth,
@@ -96,6 +97,7 @@ static void product(const float *packed, const float *a, long a_row, float *c, l
         long r = 0;
         for (; r + ROWS <= rows; r += ROWS, next += depth * LINE)
             tile(packed, a + r * a_row, a_row, c + r * c_row + j, c_row, depth, add, next);
+        for (; r + 2 <= rows; r += 2) pair(packed, a + r * a_row, a_row, c + r * c_row + j, c_row, depth, add, next);
         for (; r < rows; r++) line(packed, a + r * a_row, a_row, c + r * c_row + j, c_row, depth, add, next);
     }
 }
@@ -108,7 +110,14 @@ static inline void unit(const float *x, float *y, long n, float epsilon) {
     for (long i = 0; i < n; i++) y[i] = x[i] * scale;
 }
 
-/* ---- attention of one query to `seen` keys, and the mixture of their values; keys and values lie side by side ---- */
+/* ---- attention of one query to `seen` keys, and the mixture of their values; keys and values lie side by side ----
+
+With many texts these come from far away, and in pieces: while keys are looked at, the values are on their way, and while
+values are mixed, the keys that come `next`. */
+
+static inline void ask_for(const float *x, long count) {
+    for (long i = 0; i < count; i += LINE) __builtin_prefetch(x + i, 0, 2);
+}
 
 static inline float dot(const float *a, const float *b, long n) {
     vec sums = {0};
@@ -121,8 +130,11 @@ static inline float dot(const float *a, const float *b, long n) {
 }
 
 static void attend(const float *q, const float *keys, const float *values, float *scores, float *out, long seen,
-                   long d) {
-    for (long j = 0; j < seen; j++) scores[j] = dot(q, keys + j * d, d);
+                   long d, const float *next) {
+    for (long j = 0; j < seen; j++) {
+        ask_for(values + j * d, d);
+        scores[j] = dot(q, keys + j * d, d);
+    }
     float most = most_of(scores, seen), sum = 0;
     for (long j = 0; j < seen; j++) scores[j] = power(scores[j] - most);
     for (long j = 0; j < seen; j++) sum += scores[j];
@@ -130,8 +142,10 @@ static void attend(const float *q, const float *keys, const float *values, float
     long c = 0;
     for (; c + 4 * W <= d; c += 4 * W) {
         vec sums[4] = {{0}};
-        for (long j = 0; j < seen; j++)
+        for (long j = 0; j < seen; j++) {
+            ask_for(next + j * d + c, 4 * W);
             for (int n = 0; n < 4; n++) sums[n] += scores[j] * *(const vec *)(values + j * d + c + n * W);
+        }
         for (int n = 0; n < 4; n++) *(vec *)(out + c + n * W) = sums[n] * over;
     }
     for (; c + W <= d; c += W) {
@@ -198,7 +212,8 @@ void step(const sizes_t *s, const float *const *weights, const float *turns, con
                 memcpy(mine + place * d, q + (H + h) * d, (size_t)d * sizeof(float));
                 memcpy(worth + place * d, v + h * d, (size_t)d * sizeof(float));
                 for (long g = h * group; g < (h + 1) * group; g++)
-                    attend(q + g * d, mine, worth, scores + r * s->context, mixed + r * s->wide + g * d, place + 1, d);
+                    attend(q + g * d, mine, worth, scores + r * s->context, mixed + r * s->wide + g * d, place + 1, d,
+                           mine + room);
             }
         }
         product(weights[2], mixed, s->wide, stream, s->wide, count, D, s->wide, 1);
