@@ -4,12 +4,14 @@
 
 The server is `inkling serve` in a process of its own, with a transformer of about a million parameters over characters
 (weights drawn, not trained: what it writes does not matter here). Clients ask again as soon as they are answered, each
-over one connection: prompts of 10 to 60 characters, 128 tokens, temperature 0.8, top-p 0.95; every fourth has its
-tokens streamed. A 503 is waited out for as long as it says.
+over one connection: prompts of 10 to 60 characters, 64 to 192 tokens, temperature 0.8, top-p 0.95. A 503 is waited out
+for as long as it says.
 
-    endurance   `--clients` for `--seconds`: completions and tokens a second, half and 99 % of all waits, what went
-                wrong, and the memory of the server after a tenth of the time and at the end; /health is asked meanwhile
-    batching    32 clients: tokens a second with `--batch 32` beside `--batch 1`, which is one text at a time
+    endurance   `--clients` for `--seconds`, every fourth with its tokens streamed: completions and tokens a second,
+                half and 99 % of all waits, what went wrong, and the memory of the server after a tenth of the time and
+                at the end; /health is asked meanwhile
+    batching    32 clients, none of them streamed to: tokens a second with `--batch 32` beside `--batch 1`, which is one
+                text at a time
 
 `--check` fails on any error but the documented 503, memory that grew by more than a tenth, a /health that took longer
 than 100 ms at the median, or batching below 4 ×.
@@ -65,7 +67,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         run = build_run(Path(name) / "drawn")
         with serving(run, "--batch", "32") as server:
-            endurance = asyncio.run(load(server, options.clients, seconds))
+            endurance = asyncio.run(load(server, options.clients, seconds, streamed=4))
         speeds: dict[int, list[float]] = {32: [], 1: []}
         for _ in range(turns):  # in turns, because other work on the machine comes and goes
             for batch, found in speeds.items():
@@ -169,7 +171,9 @@ class Client:
     def close(self) -> None:
         self.writer.close()
 
-    async def ask(self, body: dict[str, Any] | None, path: str = "/v1/completions") -> tuple[int, dict[str, str], bytes]:
+    async def ask(
+        self, body: dict[str, Any] | None, path: str = "/v1/completions"
+    ) -> tuple[int, dict[str, str], bytes]:
         """Status, headers and body of an answer; without a body it is a GET."""
         raw = b"" if body is None else json.dumps(body).encode()
         method = "GET" if body is None else "POST"
@@ -210,7 +214,8 @@ class Load:
         return self.tokens / self.seconds
 
 
-async def load(server: dict[str, Any], clients: int, seconds: float) -> Load:
+async def load(server: dict[str, Any], clients: int, seconds: float, streamed: int = 0) -> Load:
+    """`streamed`: every which client has its tokens one by one; 0: none."""
     found, waits, health, errors = Load(clients), list[float](), list[float](), Counter[str]()
     lines = grammar_text(np.random.default_rng(1), 4000)
     started = time.perf_counter()
@@ -220,8 +225,10 @@ async def load(server: dict[str, Any], clients: int, seconds: float) -> Load:
         random, connection = np.random.default_rng(number), await Client.connect(server)
         while time.perf_counter() < ends:
             place, length = int(random.integers(len(lines) - 60)), int(random.integers(10, 60))
-            body: dict[str, Any] = {"prompt": lines[place : place + length], "max_tokens": TOKENS}
-            body |= {"temperature": 0.8, "top_p": 0.95, "seed": int(random.integers(1 << 31)), "stream": number % 4 == 0}
+            body: dict[str, Any] = {"prompt": lines[place : place + length]}
+            body["max_tokens"] = int(random.integers(64, 193))
+            body |= {"temperature": 0.8, "top_p": 0.95, "seed": int(random.integers(1 << 31))}
+            body["stream"] = streamed > 0 and number % streamed == 0
             asked = time.perf_counter()
             try:
                 status, headers, answer = await connection.ask(body)
@@ -239,7 +246,7 @@ async def load(server: dict[str, Any], clients: int, seconds: float) -> Load:
                 if body["stream"]:
                     assert answer.endswith(b"data: [DONE]\n\n"), answer[-100:]
                     assert b'"error"' not in answer, answer[-300:]
-                    found.tokens += TOKENS
+                    found.tokens += int(body["max_tokens"])
                 else:
                     found.tokens += json.loads(answer)["usage"]["completion_tokens"]
         connection.close()

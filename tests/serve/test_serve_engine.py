@@ -82,9 +82,9 @@ ENDLESS = SamplingConfig(tokens=10**9)
 
 
 @pytest.mark.parametrize("make", [ngram, gru, transformer])
-@pytest.mark.parametrize("batch", [1, 3, 32])
+@pytest.mark.parametrize(("batch", "lanes"), [(1, 1), (3, 1), (32, 1), (5, 2), (32, 3)])
 def test_each_text_is_the_sample_of_its_seed_whoever_joins_and_leaves(
-    make: Callable[[], Any], batch: int, start: Start, monkeypatch: pytest.MonkeyPatch
+    make: Callable[[], Any], batch: int, lanes: int, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engines, "READ_TOKENS", 20)  # so that prompts are read in parts
     model, engine = make(), None
@@ -98,7 +98,7 @@ def test_each_text_is_the_sample_of_its_seed_whoever_joins_and_leaves(
     prompts = ["", "The", LINES[0] + LINES[1], "A boat and a net", "x"]
     asked = [(prompts[i % 5], kinds[i % 4 if i % 3 else 4], i) for i in range(20)]
     texts = [text_of(model, prompt, config, seed, streams=seed % 2 == 0) for prompt, config, seed in asked]
-    engine = start(model, batch=batch)
+    engine = start(model, batch=batch, lanes=lanes)
     for text in texts:
         engine.submit([text])
     for text, (prompt, config, seed) in zip(texts, asked, strict=True):

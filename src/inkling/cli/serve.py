@@ -67,9 +67,10 @@ def serve(
     from inkling.serve.app import Service, guarded
     from inkling.serve.shelf import open_runs
 
-    limits = Limits(batch=batch, queue=queue, max_tokens=max_tokens, seconds=seconds)
     if threads < 0:
         raise UsageError(f"--threads is {threads}; give the number of cores, or 0 for all.")
+    lanes = threads or torch.get_num_threads()
+    limits = Limits(batch=batch, lanes=lanes, queue=queue, max_tokens=max_tokens, seconds=seconds)
     token = _kept_token(token_file) if token_file else new_token()
     check_token(token)
 
@@ -77,10 +78,8 @@ def serve(
         traceback.print_exception(failure, file=sys.stderr)
 
     with closing(open_socket(host, port, elsewhere)) as listening:  # first, for it may be taken
-        if threads:
-            torch.set_num_threads(threads)
+        torch.set_num_threads(1)  # before models are loaded, which remember it; see shelf.py
         opened = open_runs(runs)
-        torch.set_num_threads(1)  # the models share out their work themselves; see shelf.py
         port = port_of(listening)
         policy = Policy(
             token,
@@ -94,7 +93,7 @@ def serve(
         run_server(app, listening, lambda: _say(_address(host, port), token, opened, json))
 
 
-SWITCH_SECONDS = 0.0005  # a thread that writes waits no longer than this for one that answers
+SWITCH_SECONDS = 0.0001  # a thread that writes waits no longer than this for one that answers
 
 
 def _say(address: str, token: str, opened: list[Opened], json: bool) -> None:

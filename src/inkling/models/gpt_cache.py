@@ -136,13 +136,16 @@ def claim_each(model: FusedGPT, states: Sequence[State]) -> list[State]:
 
 def append_each(model: FusedGPT, steps: CompiledSteps, states: Sequence[State], tokens: Sequence[int]) -> Array:
     """Log-probabilities (B×V) after one more token of each state, at the places that were claimed."""
-    longest = max((1, *model.config.gram_names.values()))  # what is looked back on to find the input
-    last, places = np.zeros((len(states), longest), np.int64), []
-    for i, ((cache, row, length), token) in enumerate(zip(states, tokens, strict=True)):
+    for (cache, row, length), token in zip(states, tokens, strict=True):
         cache.ids[row, length] = token
-        begin = max(0, length + 1 - longest)
-        places.append(length - begin)
-        last[i, : length + 1 - begin] = cache.ids[row, begin : length + 1]
+    longest = max((1, *model.config.gram_names.values()))  # what is looked back on to find the input
+    last, places = np.array(tokens, np.int64)[:, None], [0] * len(states)
+    if longest > 1:
+        last, places = np.zeros((len(states), longest), np.int64), []
+        for i, (cache, row, length) in enumerate(states):
+            begin = max(0, length + 1 - longest)
+            places.append(length - begin)
+            last[i, : length + 1 - begin] = cache.ids[row, begin : length + 1]
     x = model.inputs_of(last, places)
     lies = [cache.lies(row) for cache, row, _ in states]
     return steps.read_next(x, [length for _, _, length in states], lies, model.workers)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import TypeVar
@@ -105,7 +105,14 @@ def share_out(workers: int, tasks: Sequence[Callable[[], Result]]) -> list[Resul
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        return list(_pool(workers).map(lambda task: task(), tasks))
+        if len(tasks) > workers:
+            return list(_pool(workers).map(lambda task: task(), tasks))
+        others = [_pool(workers).submit(task) for task in tasks[1:]]
+        try:
+            first = tasks[0]()  # here: of few small tasks, one more that waits for a thread would be felt
+        finally:
+            wait(others)
+        return [first, *(other.result() for other in others)]
     finally:
         torch.set_num_threads(threads)
 

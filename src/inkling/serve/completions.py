@@ -99,10 +99,11 @@ class Completion:
             if self.texts:
                 self.service.engine.submit(self.texts)
             self.choices = [self._choice(i) for i in range(len(self.prompts) * self.n)]
-            if self.request.stream:
-                await self._stream()
-            else:
-                await self._answer()
+            async with self.exchange.watched(self.news.set):
+                if self.request.stream:
+                    await self._stream()
+                else:
+                    await self._answer()
         finally:
             if not all(text.done for text in self.texts):
                 self.service.engine.give_up(self.texts)
@@ -120,11 +121,16 @@ class Completion:
 
     async def _all_written(self) -> None:
         while not all(text.done for text in self.texts):
-            await self.news.wait()
-            self.news.clear()
+            await self._wait()
+
+    async def _wait(self) -> None:
+        await self.news.wait()
+        self.news.clear()
+        if self.exchange.is_gone:
+            raise Gone
 
     async def _answer(self) -> None:
-        await self.exchange.unless_gone(self._all_written())
+        await self._all_written()
         for text in self.texts:
             if text.writer.failure is not None:
                 raise text.writer.failure
@@ -146,7 +152,6 @@ class Completion:
         ]
         open_texts = set(range(len(self.choices)))
         while True:
-            self.news.clear()
             for number in sorted(open_texts):
                 text, choice = (self.texts[number] if self.texts else None), self.choices[number]
                 if text is not None and text.writer.failure is not None and text.done:
@@ -166,8 +171,7 @@ class Completion:
                 events = []
             if not open_texts:
                 break
-            if not self.news.is_set():
-                await self.exchange.unless_gone(self.news.wait())
+            await self._wait()
         if include_usage:
             await self.exchange.send_events([as_json({**self._head(), "choices": [], "usage": self._usage()})])
         await self.exchange.end_events()

@@ -5,6 +5,9 @@ each of up to `batch` texts, whoever asked for them. New ones join between two s
 which at most `READ_TOKENS` are read between two steps, so that a long one does not hold up the others. What ended, or
 was given up by who asked for it, leaves.
 
+It may have several lanes, each a thread with a desk of its own. While one lane chooses tokens, which Python does for
+one thread at a time, the others are inside the model; texts are shared out evenly among them.
+
 `Pool` gathers what waits while its thread is busy, and works on it in one go: scores, verdicts.
 
 Both have a queue with an end, beyond which they raise `Busy`. Results go out through `post`, one call for all that came
@@ -58,8 +61,17 @@ def deliver(delivery: Delivery) -> None:
         text.receive(tokens, done)
 
 
+class _Lane:
+    """A thread's own texts, and what was written of those that do not stream."""
+
+    def __init__(self, model: LanguageModel[Any]) -> None:
+        self.desk = Desk(model)
+        self.active: dict[Writer, Text] = {}
+        self.kept: dict[Writer, list[SampledToken]] = {}
+
+
 class WritingEngine:
-    """Writes texts with one model in a thread of its own."""
+    """Writes up to `batch` texts at a time with one model, in `lanes` threads of its own."""
 
     def __init__(
         self,
@@ -68,18 +80,22 @@ class WritingEngine:
         *,
         batch: int = 32,
         queue: int = 256,
+        lanes: int = 1,
         on_step: Callable[[int], None] = lambda size: None,
         name: str = "writing",
     ) -> None:
         self.model, self.batch, self.queue = model, batch, queue
         self._post, self._on_step = post, on_step
         self._waiting: deque[Text] = deque()
-        self._active: dict[Writer, Text] = {}
-        self._kept: dict[Writer, list[SampledToken]] = {}  # of texts that do not stream
+        self._lanes = [_Lane(model) for _ in range(max(1, min(lanes, batch)))]
         self._changed = Condition()
         self._closing = False
-        self._thread = Thread(target=self._run, name=f"inkling-{name}", daemon=True)
-        self._thread.start()
+        self._threads = [
+            Thread(target=self._run, args=(lane,), name=f"inkling-{name}-{number}", daemon=True)
+            for number, lane in enumerate(self._lanes)
+        ]
+        for thread in self._threads:
+            thread.start()
 
     @property
     def depth(self) -> int:
@@ -88,7 +104,7 @@ class WritingEngine:
 
     @property
     def active(self) -> int:
-        return len(self._active)
+        return sum(len(lane.active) for lane in self._lanes)
 
     def submit(self, texts: Sequence[Text]) -> None:
         """All of them or none; more than fit into an empty queue are taken when nothing else waits."""
@@ -97,57 +113,65 @@ class WritingEngine:
             if self._closing or (waiting and waiting + len(texts) > self.queue):
                 raise Busy
             self._waiting += texts
-            self._changed.notify()
+            self._changed.notify_all()
 
     def give_up(self, texts: Sequence[Text]) -> None:
         """Nobody waits for these any more: they are not gone on with."""
         with self._changed:
             for text in texts:
                 text.given_up = True
-            self._changed.notify()
+            self._changed.notify_all()
 
     def close(self, seconds: float = 2.0) -> None:
         with self._changed:
             self._closing = True
-            self._changed.notify()
-        self._thread.join(seconds)
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join(seconds)
 
     # ------------------------------------------------------------------------------------------- in the thread
 
-    def _run(self) -> None:
-        desk = Desk(self.model)
+    def _run(self, lane: _Lane) -> None:
         while True:
             with self._changed:
-                while not (self._closing or self._waiting or self._active):
+                while not (self._closing or lane.active or self._fair_share(lane)):
                     self._changed.wait()
                 if self._closing:
                     return
-                dropped = self._drop(desk)
+                dropped = self._drop(lane)
                 arrived = []
-                while self._waiting and len(self._active) < self.batch:
+                for _ in range(min(self._fair_share(lane), len(self._waiting))):
                     text = self._waiting.popleft()
-                    self._active[text.writer] = text
+                    lane.active[text.writer] = text
                     arrived.append(text.writer)
             try:
-                desk.sit(arrived)
-                drawn = [(writer, list[SampledToken]()) for writer in desk.read(READ_TOKENS)]
-                found = desk.draw()
+                lane.desk.sit(arrived)
+                drawn = [(writer, list[SampledToken]()) for writer in lane.desk.read(READ_TOKENS)]
+                found = lane.desk.draw()
             except Exception as error:  # such as no memory for all of them together
-                desk, drawn, found = Desk(self.model), [], []
-                for writer in self._active:
+                lane.desk, drawn, found = Desk(self.model), [], []
+                for writer in lane.active:
                     writer.failure = error
                     drawn.append((writer, []))
             if found:
                 self._on_step(len(found))
-            self._send(dropped, [*drawn, *found])
+            self._send(lane, dropped, [*drawn, *found])
 
-    def _drop(self, desk: Desk) -> Delivery:
+    def _fair_share(self, lane: _Lane) -> int:
+        """How many of the texts that wait are for this lane, so that all lanes have about as many."""
+        if not self._waiting:
+            return 0
+        each = -(-(self.active + len(self._waiting)) // len(self._lanes))
+        room = self.batch - self.active
+        return max(0, min(each - len(lane.active), room))
+
+    def _drop(self, lane: _Lane) -> Delivery:
         """Those that were given up leave; those that are late fail, and are told so."""
         now, late = time.monotonic(), []
-        for text in [text for text in self._active.values() if text.given_up or text.deadline < now]:
-            desk.leave(text.writer)
-            del self._active[text.writer]
-            self._kept.pop(text.writer, None)
+        for text in [text for text in lane.active.values() if text.given_up or text.deadline < now]:
+            lane.desk.leave(text.writer)
+            del lane.active[text.writer]
+            lane.kept.pop(text.writer, None)
             late.append(text)
         if any(text.given_up or text.deadline < now for text in self._waiting):
             late += [text for text in self._waiting if text.given_up or text.deadline < now]
@@ -156,18 +180,23 @@ class WritingEngine:
             text.writer.failure = TooLong()
         return [(text, [], True) for text in late if not text.given_up]
 
-    def _send(self, delivery: Delivery, drawn: Sequence[tuple[Writer, list[SampledToken]]]) -> None:
+    def _send(self, lane: _Lane, delivery: Delivery, drawn: Sequence[tuple[Writer, list[SampledToken]]]) -> None:
+        ended = False
         for writer, tokens in drawn:
-            text = self._active[writer]
+            text = lane.active[writer]
             if writer.ended:
-                del self._active[writer]
+                del lane.active[writer]
+                ended = True
             if not text.streams:
-                kept = self._kept.setdefault(writer, [])
+                kept = lane.kept.setdefault(writer, [])
                 kept += tokens
                 if writer.ended:
-                    delivery.append((text, self._kept.pop(writer), True))
+                    delivery.append((text, lane.kept.pop(writer), True))
             elif tokens or writer.ended:
                 delivery.append((text, tokens, writer.ended))
+        if ended and self._waiting and len(self._lanes) > 1:
+            with self._changed:  # another lane may have waited for the room
+                self._changed.notify_all()
         if delivery:
             self._post(delivery)
 

@@ -7,8 +7,9 @@ once, so that no work is done for nobody.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
 from typing import Any, TypeVar
 
 from inkling.serve.bodies import Body, Refusal, parse
@@ -31,6 +32,7 @@ class Exchange:
         self.method, self.path = str(scope["method"]), str(scope["path"])
         self._receive, self._send = receive, send
         self.started = False
+        self.is_gone = False
 
     async def read(self, kind: type[Body]) -> Body:
         """The body, which must be one of that kind."""
@@ -56,6 +58,22 @@ class Exchange:
         finally:
             for task in (work, gone):
                 task.cancel()
+
+    @contextlib.asynccontextmanager
+    async def watched(self, on_gone: Callable[[], None]) -> AsyncIterator[None]:
+        """While this lasts, `is_gone` says whether the client is; `on_gone` is called when it goes. For who waits for
+        many things: to begin and end this costs more than most tokens."""
+
+        async def watch() -> None:
+            await self._wait_until_gone()
+            self.is_gone = True
+            on_gone()
+
+        watching = asyncio.ensure_future(watch())
+        try:
+            yield
+        finally:
+            watching.cancel()
 
     async def _wait_until_gone(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":

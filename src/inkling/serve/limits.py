@@ -12,6 +12,7 @@ MEGABYTE = 1 << 20
 @dataclass(frozen=True)
 class Limits:
     batch: int = 32  # texts that are written together, of one model
+    lanes: int = 1  # threads that share these texts among them
     queue: int = 256  # texts that may wait for that, of one model; beyond, requests are refused for a while
     max_tokens: int = 4096  # that a completion may have
     prompt_tokens: int = 65_536  # that one prompt or text may have

@@ -1,7 +1,7 @@
 """The models of a server, by the names of their runs, each with the threads that work for it.
 
-One torch thread for each of our threads: at the sizes of these models a second one costs more than it brings, and what
-can be shared out (rows of a batch, texts to score) the models share out themselves.
+One torch thread for each of our threads: at the sizes of these models a second one costs more than it brings. What uses
+several cores is that several threads work, each on texts of its own.
 """
 
 from __future__ import annotations
@@ -81,6 +81,7 @@ class LanguageService:
             post,
             batch=limits.batch,
             queue=limits.queue,
+            lanes=limits.lanes,
             on_step=metrics.stepped(self.name),
             name=f"write-{self.name}",
         )
