@@ -63,7 +63,8 @@ def test_it_says_where_it_is_answers_and_ends_cleanly_even_while_it_writes(run: 
     assert httpx.get(said["url"] + "/health").status_code == 401
     body = {"max_tokens": 100_000_000, "stream": True}
     with httpx.stream("POST", said["base_url"] + "/completions", headers=headers, json=body, timeout=20) as answer:
-        assert next(answer.iter_lines()).startswith("data: ")
+        lines = answer.iter_lines()  # kept, for the connection is closed with it
+        assert next(lines).startswith("data: ")
         code, complaints = ended(process)
     assert code == 0
     assert "Traceback" not in complaints

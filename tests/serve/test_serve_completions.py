@@ -28,7 +28,7 @@ def texts_of(answer: dict[str, Any]) -> list[str]:
 
 
 def test_a_completion_is_the_sample_with_its_seed(server: Served, model: Any) -> None:
-    settings = {"temperature": 0.9, "top_p": 0.9, "top_k": 20, "min_p": 0.01, "repetition_penalty": 1.2}
+    settings: dict[str, Any] = {"temperature": 0.9, "top_p": 0.9, "top_k": 20, "min_p": 0.01, "repetition_penalty": 1.2}
     found = server.complete(prompt="The baker", max_tokens=40, seed=7, **settings)
     [expected] = sample_many(model, SamplingConfig(tokens=40, **settings), 7, ["The baker"])
     assert texts_of(found) == [expected.text]
@@ -102,7 +102,8 @@ def test_what_is_streamed_is_what_is_answered_at_once(server: Served) -> None:
 def test_tokens_are_streamed_while_the_rest_is_being_written(server: Served) -> None:
     body = {"model": "writer", "max_tokens": MOST_TOKENS, "stream": True}
     with server.client.stream("POST", "/v1/completions", json=body) as answer:
-        assert next(answer.iter_lines()).startswith("data: ")
+        lines = answer.iter_lines()  # kept, for the connection is closed with it
+        assert next(lines).startswith("data: ")
         assert server.get("/health").json()["writing"] >= 1
 
 
@@ -207,7 +208,13 @@ def test_a_wrong_request_is_told_what_is_wrong(server: Served, body: dict[str, A
 
 
 def test_what_changes_nothing_is_taken(server: Served) -> None:
-    neutral = {"best_of": 1, "suffix": None, "logit_bias": {}, "presence_penalty": 0, "frequency_penalty": 0.0}
+    neutral: dict[str, Any] = {
+        "best_of": 1,
+        "suffix": None,
+        "logit_bias": {},
+        "presence_penalty": 0,
+        "frequency_penalty": 0.0,
+    }
     server.complete(max_tokens=1, user="somebody", **neutral)
 
 

@@ -39,8 +39,7 @@ def test_its_log_likelihoods_are_our_scores(
     server: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_tokens: bool
 ) -> None:
     lm_eval = pytest.importorskip("lm_eval")
-    from lm_eval.tasks import TaskManager
-
+    tasks = pytest.importorskip("lm_eval.tasks")
     for name in ("HF_DATASETS_OFFLINE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
         monkeypatch.setenv(name, "1")
     monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
@@ -61,7 +60,7 @@ def test_its_log_likelihoods_are_our_scores(
             "max_length": 64,
         },
         tasks=["boats"],
-        task_manager=TaskManager(include_path=str(tmp_path), include_defaults=False),
+        task_manager=tasks.TaskManager(include_path=str(tmp_path), include_defaults=False),
         batch_size=4,
         log_samples=True,
         bootstrap_iters=0,

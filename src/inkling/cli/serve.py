@@ -88,9 +88,14 @@ def serve(
             request_seconds=limits.seconds + 10,  # after which not even a slow reader is waited for
             cookie=f"inkling-serve-{port}",
         )
-        app = guarded(Service(opened, limits, log), policy)
+        service = Service(opened, limits, log)
         sys.setswitchinterval(SWITCH_SECONDS)
-        run_server(app, listening, lambda: _say(_address(host, port), token, opened, json))
+        run_server(
+            guarded(service, policy),
+            listening,
+            lambda: _say(_address(host, port), token, opened, json),
+            on_stop=service.stop,
+        )
 
 
 SWITCH_SECONDS = 0.0001  # a thread that writes waits no longer than this for one that answers

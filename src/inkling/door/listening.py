@@ -69,12 +69,13 @@ def run_server(
     app: Any,
     listening: socket.socket,
     on_ready: Callable[[], None] = lambda: None,
+    on_stop: Callable[[], None] = lambda: None,
     *,
     head_seconds: float = HEAD_SECONDS,
     most_connections: int = MOST_CONNECTIONS,
     most_message_bytes: int = 1 << 22,
 ) -> None:
-    """Serves `app` until it is interrupted or terminated."""
+    """Serves `app` until it is interrupted or terminated; then `on_stop` is called at once, in the signal's handler."""
     import uvicorn
 
     class Server(uvicorn.Server):
@@ -83,11 +84,16 @@ def run_server(
             if self.started:
                 on_ready()
 
+        def handle_exit(self, sig: int, frame: Any) -> None:
+            on_stop()
+            super().handle_exit(sig, frame)
+
     config = uvicorn.Config(
         app,
         http=_patient_protocol(head_seconds),
         ws="websockets-sansio",
         ws_max_size=most_message_bytes,
+        ws_per_message_deflate=False,  # packing costs more than this computer's own wires
         log_config=None,
         log_level="error",  # what strangers send wrong is no matter for the terminal
         access_log=False,

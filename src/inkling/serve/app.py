@@ -40,6 +40,9 @@ class Service:
     def __init__(self, opened: Sequence[Opened], limits: Limits, log: Callable[[BaseException], None]) -> None:
         self.opened, self.limits, self.metrics, self.log = tuple(opened), limits, Metrics(), log
         self.shelf: Shelf | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._answering: set[asyncio.Task[Any]] = set()
+        self._stopping = False
         self.routes: dict[str, tuple[str, Handler]] = {
             MODELS: ("GET", self._models),
             "/health": ("GET", self._health),
@@ -67,7 +70,21 @@ class Service:
         self.close()
         await send({"type": "lifespan.shutdown.complete"})
 
+    def stop(self) -> None:
+        """Whatever is being answered ends now. May be called from anywhere."""
+
+        def cancel() -> None:
+            self._stopping = True
+            for task in self._answering:
+                task.cancel()
+
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(cancel)
+
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
         def post(delivery: Delivery) -> None:
             with contextlib.suppress(RuntimeError):  # the loop has ended, and with it all who wait
                 loop.call_soon_threadsafe(deliver, delivery)
@@ -83,6 +100,20 @@ class Service:
             self.shelf.close()
 
     async def _answer(self, exchange: Exchange) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._answering.add(task)
+        try:
+            await self._handle(exchange)
+        except asyncio.CancelledError:
+            if not self._stopping:
+                raise
+            task.uncancel()
+            await exchange.break_off(Refusal("The server is stopping; ask it when it is back.", status=503, retry=5))
+        finally:
+            self._answering.discard(task)
+
+    async def _handle(self, exchange: Exchange) -> None:
         try:
             if self.shelf is None:
                 raise Refusal("The server is only just starting; ask again.", status=503, retry=1)

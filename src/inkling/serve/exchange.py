@@ -96,6 +96,13 @@ class Exchange:
         headers = [(b"retry-after", str(refusal.retry).encode())] if refusal.retry else []
         await self.answer(refusal.record(), refusal.status, headers=headers)
 
+    async def break_off(self, refusal: Refusal) -> None:
+        """Ends the answer where it is, or refuses if it has not begun."""
+        if self.started:
+            await self._send({"type": "http.response.body", "body": b""})
+        else:
+            await self.refuse(refusal)
+
     async def begin_events(self) -> None:
         self.started = True
         headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-buffering", b"no")]
