@@ -1,11 +1,12 @@
 """Runs: all of them, the curves of those that are chosen, live while they train; starting, stopping, going on.
 
-The list is looked at once a second; the curves of chosen runs that are in training five times and more. What is sent is
-a few hundred points of the curves that have grown.
+The list is looked at once a second; the figures of a chosen run that is in training are said five times, and its curves
+drawn twice. What is sent is a few hundred points of the curves that have grown.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ from nicegui import ui
 
 from inkling.errors import InklingError
 from inkling.runs.run import Run
-from inkling.studio.charts import chart_options, line
+from inkling.studio.components.live import Curve, LivePlot
 from inkling.studio.frame import empty
 from inkling.studio.pages.runs_form import form
 from inkling.studio.pages.runs_one import OneRun
@@ -21,7 +22,8 @@ from inkling.studio.state import Studio
 from inkling.studio.views_runs import Follower, Rows
 from inkling.studio.work import aside, say_error
 
-LIST_SECONDS, LIVE_SECONDS = 1.0, 0.15
+LIST_SECONDS, LIVE_SECONDS = 1.0, 0.18
+CURVE_SECONDS = 0.5  # painting a curve takes ten times as long as saying figures
 MOST_CHOSEN = 8
 COLUMNS: list[dict[str, Any]] = [
     {"name": "name", "label": "Run", "field": "name", "align": "left", "sortable": True},
@@ -54,8 +56,10 @@ class RunsPage:
         self.runs: dict[str, Run] = {}
         self.chosen: list[str] = []
         self.awaited: str | None = None  # a run that was started and is to be shown when it appears
+        self.awaiting: list[tuple[str, str | None]] = []
         self.over = "steps"
-        self.busy = self.drawn = self.told = False
+        self.busy = self.drawn = self.told = self.grown = False
+        self.painted = 0.0  # when the curves were, by the clock
 
     def draw(self) -> None:
         with ui.element("div").classes("line actions"):
@@ -71,7 +75,7 @@ class RunsPage:
                 self.title = ui.label().classes("heading grow").props("role=heading aria-level=2")
                 over = ui.toggle({"steps": "over steps", "seconds": "over time"}, value="steps")
                 over.props("dense unelevated no-caps").on_value_change(lambda event: self.turn(str(event.value)))
-            self.chart = ui.echart(chart_options("step", "")).classes("curves")
+            self.plot = LivePlot("The loss over the training")
             self.units = ui.label().classes("quiet")
             self.one = OneRun(self.studio)
         self.watched.visible = False
@@ -113,21 +117,25 @@ class RunsPage:
 
     def draw_pending(self) -> None:
         """Trainings of this studio that have no run yet."""
-        found = self.studio.trainings.pending()
+        found = [
+            (one.name, None if one.process.poll() is None else one.last_words())
+            for one in self.studio.trainings.pending()
+        ]
         self.nothing.visible = not self.runs and not found
+        if found == self.awaiting:
+            return
+        self.awaiting = found
         self.pending.clear()
         with self.pending:
-            for started in found:
+            for name, words in found:
                 with ui.element("div").classes("panel line"):
-                    if started.process.poll() is None:
+                    if words is None:
                         ui.spinner(size="1.2rem")
-                        ui.label(f"{started.name} is getting ready: reading the text, trying this computer.").classes(
-                            "grow"
-                        )
+                        ui.label(f"{name} is getting ready: reading the text, trying this computer.").classes("grow")
                     else:
                         ui.icon("error_outline", color="negative").classes("text-h6")
-                        ui.label(f"{started.name} could not begin. {started.last_words()}").classes("grow")
-                    ui.button("Dismiss", on_click=self.dismisser(started.name)).props("flat dense no-caps")
+                        ui.label(f"{name} could not begin. {words}").classes("grow")
+                    ui.button("Dismiss", on_click=self.dismisser(name)).props("flat dense no-caps")
 
     def dismisser(self, name: str) -> Callable[[], None]:
         return lambda: self.studio.trainings.forget(name)
@@ -155,9 +163,12 @@ class RunsPage:
             return
         self.busy = True
         try:
-            grown = await aside(self.read)
-            if grown or not self.drawn:
-                self.draw_curves(anew=not self.drawn)
+            grown = await aside(self.read) if len(self.chosen) > 1 or not self.drawn else self.read()
+            now = time.monotonic()
+            self.grown = self.grown or grown
+            if not self.drawn or (self.grown and now - self.painted >= CURVE_SECONDS):
+                self.draw_curves()
+                self.painted, self.grown = now, False
             if len(self.chosen) == 1 and (grown or not self.drawn or not self.told):
                 self.told = True
                 await self.one.show(self.chosen[0], self.followers[self.chosen[0]])
@@ -173,22 +184,19 @@ class RunsPage:
         grown = [follower.read() for follower in list(self.followers.values())]  # all of them, not up to the first
         return any(grown)
 
-    def draw_curves(self, anew: bool) -> None:
+    def draw_curves(self) -> None:
         units = list(dict.fromkeys(follower.unit.name for follower in self.followers.values()))
-        series: list[dict[str, Any]] = []
+        alone = len(self.followers) == 1
+        curves: list[Curve] = []
         for number, (name, follower) in enumerate(self.followers.items()):
             if follower.unit.name != units[0]:
                 continue
             trained, judged = follower.curves(self.over)
-            alone = len(self.followers) == 1
-            series.append(line("training text" if alone else f"{name}, training", trained, number, faint=True))
+            if trained:
+                curves.append(Curve("training text" if alone else f"{name}, training", number, trained, faint=True))
             if judged:
-                series.append(line("held-out text" if alone else name, judged, number))
-        if anew:
-            options = chart_options("seconds of training" if self.over == "seconds" else "step", units[0])
-            self.chart.run_chart_method("setOption", {**options, "series": series}, True)
-        else:
-            self.chart.run_chart_method("setOption", {"series": series})
+                curves.append(Curve("held-out text" if alone else name, number, judged))
+        self.plot.show("seconds of training" if self.over == "seconds" else "step", units[0], curves)
         said = f"{units[0].capitalize()}, lower is better; faint: the text it learns from, strong: held-out text."
         if len(units) > 1:
             said += f" Runs measured in {', '.join(units[1:])} are left out, because they cannot share an axis."

@@ -11,6 +11,7 @@ from inkling.errors import InklingError
 from inkling.pictures.harmless import safe
 from inkling.runs.presence import state_of
 from inkling.runs.run import Run
+from inkling.studio.components.live import LiveFigures
 from inkling.studio.state import Studio
 from inkling.studio.views_runs import Follower, Progress, duration, figure_of
 from inkling.studio.work import aside, told
@@ -32,15 +33,10 @@ class OneRun:
         self.studio = studio
         self.name: str | None = None
         self.progress: Progress | None = None
+        self.said: dict[str, str] = {}
         self.sampled = ""  # the checkpoint that wrote the sample on the page
         with ui.element("div") as self.box:
-            with ui.element("div").classes("line figures"):
-                self.values: dict[str, ui.label] = {}
-                self.names: dict[str, ui.label] = {}
-                for key, words in FIGURES.items():
-                    with ui.element("div").classes("figure-box"):
-                        self.values[key] = ui.label().classes("figure-value").props(f"data-testid=figure-{key}")
-                        self.names[key] = ui.label(words).classes("figure-name")
+            self.figures = LiveFigures(list(FIGURES))
             with ui.element("div").classes("line"):
                 self.stop = ui.button("Stop and keep", icon="stop").props("outline no-caps dense")
                 self.resume = ui.button("Resume", icon="play_arrow").props("unelevated no-caps dense")
@@ -60,8 +56,8 @@ class OneRun:
         self.box.visible = name is not None
         self.sample.set_text("")
         self.about.set_value(False)
-        for label in self.values.values():
-            label.set_text("–")
+        self.said = {}
+        self.figures.say({})
 
     async def show(self, name: str, follower: Follower) -> None:
         run = await aside(self.studio.run, name)
@@ -77,8 +73,9 @@ class OneRun:
         if self.progress is None or self.stop.visible is False:
             return
         since = max(0.0, time.time() - follower.written)
-        self.values["time"].set_text(duration(self.progress.seconds + since, tenths=True))
-        self.values["left"].set_text(duration(max(0.0, self.progress.seconds_left - since)))
+        self.said["time"] = duration(self.progress.seconds + since, tenths=True)
+        self.said["left"] = duration(max(0.0, self.progress.seconds_left - since))
+        self._say(follower)
 
     def _figures(self, run: Run, state: str, follower: Follower, progress: Progress | None) -> None:
         said, unit = {"state": state}, follower.unit
@@ -91,13 +88,16 @@ class OneRun:
             said["left"] = duration(progress.seconds_left) if state == "running" else "–"
             if follower.judged:
                 said["held-out"] = f"{unit.show(follower.judged[-1][2]):.3f}"
-            self.names["loss"].set_text(f"{unit.name}, training text")
-            self.names["held-out"].set_text(f"{unit.name}, held-out text")
         elif state == "finished":
             said["held-out"] = figure_of(run) or "–"
-        for key, label in self.values.items():
-            label.set_text(said.get(key, "–"))
-            label.parent_slot.parent.set_visibility(key in said)  # type: ignore[union-attr]
+        self.said = said
+        self._say(follower)
+
+    def _say(self, follower: Follower) -> None:
+        names = FIGURES | {
+            key: f"{follower.unit.name}, {FIGURES[key]}" for key in ("loss", "held-out") if self.progress
+        }
+        self.figures.say({key: (words, names[key]) for key, words in self.said.items()})
 
     async def _write(self, run: Run, state: str) -> None:
         """What the model writes by now; anew whenever it was saved."""

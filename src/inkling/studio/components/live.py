@@ -1,0 +1,58 @@
+"""Figures and curves that change several times a second while a training goes on.
+
+NiceGUI goes through the whole page for every element that changes, some forty milliseconds in a browser without a
+graphics card; on two cores that are busy training, five times a second of that would be felt. These two draw by
+themselves: what is new is sent to a method of theirs (and not kept in `_props`, which would be such a change), and only
+that is painted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nicegui.element import Element
+
+DIGITS = 5
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line of a plot; lines of one `number` have one colour."""
+
+    name: str
+    number: int
+    points: Sequence[Sequence[float]]
+    faint: bool = False
+
+    def sent(self) -> list[Any]:
+        rounded = [[round(x, 2), float(f"{y:.{DIGITS}g}")] for x, y in self.points]
+        return [self.name, self.number, self.faint, rounded]
+
+
+class LivePlot(Element, component="live_plot.js"):
+    """Curves over common axes, with a legend, and the values where somebody points."""
+
+    def __init__(self, label: str) -> None:
+        super().__init__()
+        self._props["label"] = label
+
+    def show(self, x_name: str, y_name: str, curves: Sequence[Curve]) -> None:
+        self.run_method("show", x_name, y_name, [curve.sent() for curve in curves])
+
+
+class LiveFigures(Element, component="live_figures.js"):
+    """Numbers with their names below. A figure that is not said is not shown."""
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        super().__init__()
+        self._props["keys"] = list(keys)
+        self._said: dict[str, list[str]] = {}
+
+    def say(self, figures: Mapping[str, tuple[str, str]]) -> None:
+        """All figures: key → what it says, and its name."""
+        sent = {key: list(words) for key, words in figures.items()}
+        if sent != self._said:
+            self._said = sent
+            self.run_method("say", sent)
