@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from inkling.cli.following import fill_recipe, follow, run_path, write_a_line
+from inkling.cli.following import fill_recipe, follow, run_path, write_lines
 from inkling.cli.options import AnswerColumn, BadRows, ConfigFile, Header, Json, Out, QuestionColumn, Seed
 
 
@@ -54,4 +54,4 @@ def finetune(
 
     recipe = fill_recipe(KnowledgeRecipe, given)
     path = run_path(out, "gpt", recipe.pairs)
-    follow(lambda say: train_knowledge(recipe, path, say, write_a_line), path, json, shared=True)
+    follow(lambda say: train_knowledge(recipe, path, say, write_lines(path)), path, json, shared=True)

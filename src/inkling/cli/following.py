@@ -128,17 +128,24 @@ def _figure(run: Run) -> tuple[str, Callable[[float], float]]:
     return "perplexity", lambda nats: round(math.exp(min(nats, 700.0)), 2)
 
 
-def write_a_line(model: GRU | Transformer) -> None:
-    """A few words of a model in training, on a terminal."""
-    import numpy as np
+def write_lines(path: Path) -> Callable[[GRU | Transformer], None]:
+    """Has a model in training write a few words now and then: on a terminal, and beside the run for who looks on."""
 
-    from inkling.models.sampling import SamplingConfig, sample
-    from inkling.report.terminal import notice, one_line
+    def write(model: GRU | Transformer) -> None:
+        import numpy as np
 
-    if sys.stderr.isatty():
+        from inkling.models.sampling import SamplingConfig, sample
+        from inkling.report.terminal import notice, one_line
+        from inkling.runs.presence import keep_sample
+
         tokens = 70 if model.tokeniser.kind in ("character", "byte") else 20
         drawn = sample(model, SamplingConfig(temperature=0.8, tokens=tokens), np.random.default_rng(0))
-        notice("writes: " + one_line(b"".join(token.text for token in drawn).decode("utf-8", "replace")))
+        text = b"".join(token.text for token in drawn).decode("utf-8", "replace")
+        keep_sample(path, text)
+        if sys.stderr.isatty():
+            notice("writes: " + one_line(text))
+
+    return write
 
 
 def announce(run: Run, json: bool, notes: tuple[str, ...] = ()) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from inkling.cli.following import announce, fill_recipe, follow, run_path, write_a_line
+from inkling.cli.following import announce, fill_recipe, follow, run_path, write_lines
 from inkling.cli.options import (
     AnswerColumn,
     BadRows,
@@ -171,7 +171,7 @@ def gru(
 
     recipe = fill_recipe(GRURecipe, given)
     path = run_path(out, "gru", recipe.files)
-    follow(lambda say: train_gru(recipe, path, say, write_a_line), path, json, shared=True)
+    follow(lambda say: train_gru(recipe, path, say, write_lines(path)), path, json, shared=True)
 
 
 @app.command()
@@ -274,11 +274,11 @@ def gpt(
     if pairs or (objective or "next") != "next":
         known = fill_recipe(KnowledgeRecipe, given)
         path = run_path(out, "gpt", known.files)
-        follow(lambda say: train_knowledge(known, path, say, write_a_line), path, json, shared=True)
+        follow(lambda say: train_knowledge(known, path, say, write_lines(path)), path, json, shared=True)
         return
     recipe = fill_recipe(GPTRecipe, given)
     path = run_path(out, "gpt", recipe.files)
-    follow(lambda say: train_gpt(recipe, path, say, write_a_line), path, json, shared=True)
+    follow(lambda say: train_gpt(recipe, path, say, write_lines(path)), path, json, shared=True)
 
 
 @app.command()
@@ -403,13 +403,13 @@ def resume(
     elif opened.kind == "gru":
         from inkling.recipes.gru import resume_gru
 
-        follow(lambda say: resume_gru(opened, say, write_a_line), opened.path, json, shared=True)
+        follow(lambda say: resume_gru(opened, say, write_lines(opened.path)), opened.path, json, shared=True)
     elif opened.kind == "gpt":
         from inkling.recipes.gpt import resume_gpt
         from inkling.recipes.knowledge import resume_knowledge
 
         resumed = resume_knowledge if "pairs" in opened.info["recipe"] else resume_gpt
-        follow(lambda say: resumed(opened, say, write_a_line), opened.path, json, shared=True)
+        follow(lambda say: resumed(opened, say, write_lines(opened.path)), opened.path, json, shared=True)
     elif opened.kind == "dan":
         from inkling.recipes.dan import resume_dan
 

@@ -13,6 +13,7 @@ import ipaddress
 import os
 import socket
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any, ClassVar
 
 from inkling.errors import InklingError, UsageError
@@ -91,7 +92,7 @@ def run_server(
     config = uvicorn.Config(
         app,
         http=_patient_protocol(head_seconds),
-        ws="websockets-sansio",
+        ws="websockets-sansio" if find_spec("websockets") else "none",
         ws_max_size=most_message_bytes,
         ws_per_message_deflate=False,  # packing costs more than this computer's own wires
         log_config=None,

@@ -14,12 +14,14 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO
 
 from inkling.errors import InklingError
+from inkling.runs.files import write_file
 from inkling.runs.run import Run
 
-LOCK = ".training"
+LOCK, SAMPLE = ".training", ".sample"
 TRIES, BETWEEN_SECONDS = 20, 0.02
 
 
@@ -39,7 +41,20 @@ def present(run: Run) -> Iterator[None]:
         try:
             yield
         finally:
+            (run.path / SAMPLE).unlink(missing_ok=True)
             path.unlink(missing_ok=True)
+
+
+def keep_sample(path: Path, text: str) -> None:
+    """Lays down what the model in training at `path` writes by now, for who looks on; it goes with the training."""
+    write_file(path / SAMPLE, text)
+
+
+def newest_sample(run: Run) -> str | None:
+    try:
+        return (run.path / SAMPLE).read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return None
 
 
 def trainer(run: Run) -> int | None:

@@ -63,7 +63,7 @@ def make_site(studio: Studio) -> Any:
         gzip_middleware_factory=None,
         show_welcome_message=False,
         binding_refresh_interval=0.25,
-        reconnect_timeout=10.0,
+        reconnect_timeout=4.0,
     )
     return Nonces(outer)
 

@@ -1,7 +1,7 @@
 """Runs: all of them, the curves of those that are chosen, live while they train; starting, stopping, going on.
 
 The list is looked at once a second; the figures of a chosen run that is in training are said five times, and its curves
-drawn twice. What is sent is a few hundred points of the curves that have grown.
+drawn once. What is sent is a few hundred points of the curves that have grown.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from inkling.studio.views_runs import Follower, Rows
 from inkling.studio.work import aside, say_error
 
 LIST_SECONDS, LIVE_SECONDS = 1.0, 0.18
-CURVE_SECONDS = 0.5  # painting a curve takes ten times as long as saying figures
+CURVE_SECONDS = 1.0  # painting a curve takes ten times as long as saying figures
 MOST_CHOSEN = 8
 COLUMNS: list[dict[str, Any]] = [
     {"name": "name", "label": "Run", "field": "name", "align": "left", "sortable": True},

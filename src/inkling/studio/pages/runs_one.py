@@ -9,7 +9,7 @@ from nicegui import background_tasks, ui
 
 from inkling.errors import InklingError
 from inkling.pictures.harmless import safe
-from inkling.runs.presence import state_of
+from inkling.runs.presence import newest_sample, state_of
 from inkling.runs.run import Run
 from inkling.studio.components.live import LiveFigures
 from inkling.studio.state import Studio
@@ -34,7 +34,7 @@ class OneRun:
         self.name: str | None = None
         self.progress: Progress | None = None
         self.said: dict[str, str] = {}
-        self.sampled = ""  # the checkpoint that wrote the sample on the page
+        self.sampled = ""  # the run that wrote the sample on the page
         with ui.element("div") as self.box:
             self.figures = LiveFigures(list(FIGURES))
             with ui.element("div").classes("line"):
@@ -100,14 +100,16 @@ class OneRun:
         self.figures.say({key: (words, names[key]) for key, words in self.said.items()})
 
     async def _write(self, run: Run, state: str) -> None:
-        """What the model writes by now; anew whenever it was saved."""
-        if run.kind in ("dan", "ngram") and state != "finished":
+        """What the model writes: in training, what it laid down itself; after that, what it is asked for here."""
+        if state != "finished":
+            text = newest_sample(run)
+            if text is not None:
+                self.sample.set_text(safe(text).strip())
             return
-        saved = "finished" if run.finished else run.checkpoints()[-1].name if run.checkpoints() else ""
-        if run.kind == "dan" or not saved or saved == self.sampled or saved == "step-000000000":
-            return
-        self.sampled = saved
         name = run.path.name
+        if run.kind == "dan" or self.sampled == name:
+            return
+        self.sampled = name
         try:
             text = await aside(_sample, self.studio, name)
         except InklingError as error:
