@@ -20,8 +20,8 @@ from pathlib import Path
 from inkling.runs.presence import present
 from inkling.runs.run import Run
 with present(Run(Path(sys.argv[1]), {"state": "running"})):
-    print("held", flush=True)
     try:
+        print("held", flush=True)
         sys.stdin.read()
     except KeyboardInterrupt:
         print("stopped", flush=True)
