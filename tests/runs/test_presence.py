@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from inkling.errors import InklingError
-from inkling.runs.presence import LOCK, present, state_of, stop, trainer
+from inkling.runs.presence import LOCK, keep_sample, newest_sample, present, state_of, stop, trainer
 from inkling.runs.run import Run
 
 HOLD = """
@@ -88,6 +88,15 @@ def test_stop_is_what_a_terminal_says(run: Run) -> None:
         process.communicate()
     with pytest.raises(InklingError, match="is not being trained now"):
         stop(run)
+
+
+def test_what_a_model_writes_is_seen_while_it_trains_and_goes_with_the_training(run: Run) -> None:
+    assert newest_sample(run) is None
+    with present(run):
+        keep_sample(run.path, "To be, or …")
+        assert newest_sample(run) == "To be, or …"
+    assert newest_sample(run) is None
+    assert list(run.path.iterdir()) == []
 
 
 def test_a_finished_run_is_finished_whoever_holds_it(run: Run) -> None:

@@ -58,12 +58,13 @@ def serve(
 
     import torch
 
+    from inkling.cli.servers import needs
     from inkling.door.listening import open_socket, port_of, run_server
     from inkling.door.policy import Policy, check_token, hosts_of, new_token
     from inkling.errors import UsageError
     from inkling.serve.limits import Limits
 
-    _require_uvicorn()
+    needs("serve", "uvicorn", "pydantic")
     from inkling.serve.app import Service, guarded
     from inkling.serve.shelf import open_runs
 
@@ -152,13 +153,3 @@ def _kept_token(file: str) -> str:
     with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
         opened.write(token + "\n")
     return token
-
-
-def _require_uvicorn() -> None:
-    from importlib.util import find_spec
-
-    missing = [name for name in ("uvicorn", "pydantic") if find_spec(name) is None]
-    if missing:
-        from inkling.errors import InklingError
-
-        raise InklingError(f"The server needs {' and '.join(missing)}; install with `pip install inkling-lab[serve]`.")

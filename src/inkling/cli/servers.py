@@ -7,9 +7,8 @@ from importlib.util import find_spec
 from inkling.errors import InklingError
 
 
-def needs(package: str, extra: str) -> None:
-    """Says what to install where a package of an extra is not there."""
-    if find_spec(package) is None:
-        raise InklingError(
-            f"{package} is not installed, which this needs; install it with pip install 'inkling-lab[{extra}]'."
-        )
+def needs(extra: str, *packages: str) -> None:
+    """Says what to install where packages of an extra are not there."""
+    missing = [package for package in packages if find_spec(package) is None]
+    if missing:
+        raise InklingError(f"This needs {' and '.join(missing)}; install it with `pip install 'inkling-lab[{extra}]'`.")

@@ -41,7 +41,7 @@ def studio(
     from inkling.errors import UsageError
     from inkling.report.terminal import notice
 
-    needs("nicegui", "studio")
+    needs("studio", "nicegui", "websockets")
     if data is not None and not Path(data).is_dir():
         raise UsageError(f"--data is '{data}', which is not a folder; give the folder that holds the data sets.")
     where = Path(folder) if folder else runs_folder()
