@@ -72,6 +72,7 @@ def test_rows_that_were_trained_on_are_counted(errors: Cli, tmp_path: Path) -> N
     assert "run was trained on train.csv itself, so the figures there flatter it." in errors.notes
 
 
+@pytest.mark.slow
 def test_faithfulness_is_measured_against_gradients_and_chance(errors: Cli, tmp_path: Path) -> None:
     page = tmp_path / "errors.html"
     found = errors.json("--on", "test.csv", "--faithfulness", "--html", str(page))["faithfulness"]

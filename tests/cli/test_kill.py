@@ -75,6 +75,7 @@ def check_kills(found: Any, kills: int) -> None:
     assert found["leftovers"] == []
 
 
+@pytest.mark.slow
 def test_five_kills_at_random_moments_lose_nothing(tmp_path: Path) -> None:
     check_kills(run_this_file("kills", str(tmp_path), "5", "1"), 5)
 
@@ -94,6 +95,7 @@ def test_fifty_kills_at_random_moments_lose_nothing(tmp_path: Path) -> None:
     assert found["while running"] >= 20  # or the moments were badly chosen
 
 
+@pytest.mark.slow
 def test_a_death_before_some_of_the_writes_loses_nothing(tmp_path: Path) -> None:
     found = run_this_file("deaths", str(tmp_path), "audit", "15")
     assert min(found["calls"][phase] for phase in PHASES) >= 5

@@ -33,6 +33,7 @@ def little_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "GENERATED_REVIEWS", 1_500)
 
 
+@pytest.mark.slow
 def test_the_demo_measures_six_models_and_writes_two_pages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "demo"
     assert main(["demo", "--out", str(out), "--json"]) == 0

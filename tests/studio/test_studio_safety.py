@@ -261,7 +261,7 @@ def test_events_that_are_forged_or_too_large_do_no_harm(knock: Knocker) -> None:
             one.send("4" + "x" * (5 << 20))
             while one.recv(timeout=20):
                 pass
-        assert one.close_code == 1009
+        assert one.close_code in (1009, 1006)  # too big; or the line was cut while we were still sending
     assert knock.known("/claims").status == 200
 
 
