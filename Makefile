@@ -7,14 +7,15 @@ STAMP := .venv/.complete
 
 setup: $(STAMP)
 
+# --no-compile: most modules are never imported, and those that are compile themselves then.
 # torch first and pinned: resolved later and without a pin it would bring gigabytes of CUDA along.
 $(STAMP): pyproject.toml constraints.txt Makefile
 	@echo "Setting up .venv (a few minutes the first time) …"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; set PYTHON=python3.11"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt torch==2.13.0
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt hatchling editables
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-build-isolation --editable ".[dev]"
+	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt torch==2.13.0
+	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt hatchling editables
+	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt --no-build-isolation --editable ".[dev]"
 	@touch $(STAMP)
 
 demo: setup

@@ -21,7 +21,7 @@ from inkling.figures import Table
 from inkling.models.dan import AveragingNetwork
 from inkling.text.words import find_words
 
-pytestmark = pytest.mark.xdist_group("mistakes_claim")  # what its tests share is made once
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("mistakes_claim")]  # what its tests share is made once
 
 GOOD, BAD, REST = (
     ("bright", "warm", "clever", "lovely"),
@@ -189,7 +189,6 @@ def test_the_reviews_are_counted_as_the_networks_read_them(
     )
 
 
-@pytest.mark.slow
 def test_the_verdict_follows_the_phrases_whose_interval_leaves_out_zero(networks: Networks) -> None:
     """Of a review that speaks ill, good words push towards the wrong verdict and bad words away from it."""
     cases = [Case("neg 1", "a bright film, and warm; it is dull, and awful", 0)]

@@ -325,12 +325,14 @@ def found(trained: GPT, texts: Repeats) -> Census:
     return census(trained, torch.from_numpy(texts.ids), charged=torch.from_numpy(texts.certain))
 
 
+@pytest.mark.slow
 def test_training_learns_repetitions_and_nothing_can_be_learned_of_chance(trained: GPT, texts: Repeats) -> None:
     cost = cost_of_parts(trained, texts)
     assert cost.certain_nats < 0.02
     assert abs(cost.random_nats - math.log(TOKENS)) < 0.15
 
 
+@pytest.mark.slow
 def test_a_first_layer_looks_one_back_and_a_second_does_induction(found: Census) -> None:
     back, induction = found.with_role("looks one back"), found.with_role("induction")
     assert back
@@ -346,6 +348,7 @@ def strongest(found: Census) -> HeadFigures:
     return max(found.with_role("induction"), key=lambda head: head.removed.value)
 
 
+@pytest.mark.slow
 def test_without_its_strongest_induction_head_repetitions_cost_more(found: Census) -> None:
     head = strongest(found)
     assert head.removed.low > 0.02
@@ -353,6 +356,7 @@ def test_without_its_strongest_induction_head_repetitions_cost_more(found: Censu
     assert head.beta_median > 4  # of at most 41 keys: ln 40 = 3.7 would be a weight of one half
 
 
+@pytest.mark.slow
 def test_the_second_layer_lives_on_the_head_that_looks_one_back(found: Census) -> None:
     head = max(found.with_role("looks one back"), key=lambda head: head.removed.value)
     assert head.removed.low > 0.1
@@ -361,6 +365,7 @@ def test_the_second_layer_lives_on_the_head_that_looks_one_back(found: Census) -
     assert any(f"Later layers build on head {head.name}" in sentence for sentence in found.sentences())
 
 
+@pytest.mark.slow
 def test_a_model_that_was_not_trained_has_no_induction_head(trained: GPT, texts: Repeats) -> None:
     fresh = GPT(trained.config, initial_parameters(trained.config, np.random.default_rng(0)))
     assert trained.config.context == LENGTH
@@ -368,6 +373,7 @@ def test_a_model_that_was_not_trained_has_no_induction_head(trained: GPT, texts:
     assert untrained.with_role("induction") == untrained.with_role("looks one back") == ()
 
 
+@pytest.mark.slow
 def test_a_page_has_sentences_tables_bars_and_maps(found: Census) -> None:
     kinds = [type(exhibit) for exhibit in found.page().exhibits]
     assert (kinds.count(Table), kinds.count(Bars), kinds.count(Panels)) == (4, 1, 1)
