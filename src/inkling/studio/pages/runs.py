@@ -22,7 +22,7 @@ from inkling.studio.state import Studio
 from inkling.studio.views_runs import Follower, Rows
 from inkling.studio.work import aside, say_error
 
-LIST_SECONDS, LIVE_SECONDS = 1.0, 0.18
+LIST_SECONDS, LIVE_SECONDS = 1.0, 0.16
 CURVE_SECONDS = 1.0  # painting a curve takes ten times as long as saying figures
 MOST_CHOSEN = 8
 COLUMNS: list[dict[str, Any]] = [
