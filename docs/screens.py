@@ -19,7 +19,7 @@ from typing import Any
 
 HERE = Path(__file__).parent / "screens"
 FLAGS = "--no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update"
-WIDTH, HEIGHT = 1280, 860
+WIDTH, HEIGHT = 1280, 960
 REVIEW = "A dull and lazy story, but the acting is fine. I would not call it superb."
 
 
@@ -39,6 +39,7 @@ def compare(page: Any) -> None:
     choose(page, "Second model", "bigram-world")
     page.get_by_role("button", name="Compare", exact=True).click()
     text = page.get_by_role("group", name="as gru-world sees it")
+    text.scroll_into_view_if_needed()
     text.locator(".run > span").nth(16).hover()
     text.locator(".choice").first.wait_for()
 
@@ -49,7 +50,7 @@ def write(page: Any) -> None:
     page.get_by_role("button", name="Write").click()
     page.get_by_test_id("summary").get_by_text("tokens,").wait_for()
     text = page.get_by_role("group", name="What was written")
-    text.locator(".run > span").nth(24).hover()
+    text.locator(".run > span.s3").first.hover()
     text.locator(".choice.chosen").wait_for()
 
 
@@ -74,7 +75,8 @@ def knowledge(page: Any) -> None:
 def claims(page: Any) -> None:
     page.get_by_role("button", name="Run E7").click()
     place = page.get_by_test_id("claim-E7")
-    place.locator(".exhibit svg").first.wait_for(timeout=120_000)
+    place.get_by_role("status").get_by_text("holds if", exact=True).wait_for(timeout=120_000)
+    place.locator(".exhibit svg").first.wait_for()
     place.scroll_into_view_if_needed()
 
 
