@@ -1,11 +1,12 @@
 """What the studio costs: CPU until the first page is painted, and the speed that a training loses while it is watched.
 
-    python bench/studio.py                eight pairs of stretches of one training, watched and not
+    python bench/studio.py                eight rounds of stretches of one training, watched and not
     python bench/studio.py --check        exits with 1 beyond the bounds
 
 The server, and Chromium as the one who watches, run on the same cores as the training, and Chromium draws without a
-graphics card: this is the worst case of a laptop. In one training, stretches in which its page is open alternate with
-stretches in which it is closed, so that what else goes on falls on both sides; steps are counted by their own times.
+graphics card: this is the worst case of a laptop. In one training, stretches in which its page is open (twice as long)
+lie between stretches in which it is closed, so that what drifts falls on both sides; steps are counted by their own
+times.
 First paint is that of the browser (first contentful paint); CPU is that of the server's process up to then. Updates are
 counted in the page: changes of the figures beside the curve.
 """
@@ -101,11 +102,14 @@ def steps_a_second(marks: list[tuple[float, int]], during: tuple[float, float]) 
     return (b - a) / (last - first)
 
 
-def watch(folder: Path, browser: Any, pairs: int, seconds: float) -> tuple[list[float], list[float], list[float]]:
-    """Steps a second unwatched and watched, one each a pair, and updates a second in the page."""
+Round = tuple[float, float]  # steps a second unwatched, and watched
+
+
+def watch(folder: Path, browser: Any, rounds: int, seconds: float) -> tuple[list[Round], list[float]]:
+    """Speeds, and updates a second in the page."""
     words = command("train", "gpt", "world.txt", "--steps", "1000000", "--out", "runs/watched")
     words += ["--layers", "2", "--width", "128", "--context", "64", "--batch", "32"]
-    alone, watched, updates = [], [], []
+    stretches, updates = [], []
     quiet = subprocess.DEVNULL
     with (
         opened(folder) as (address, server),
@@ -114,7 +118,8 @@ def watch(folder: Path, browser: Any, pairs: int, seconds: float) -> tuple[list[
         metrics = folder / "runs/watched/metrics.jsonl"
         while not (metrics.exists() and metrics.read_bytes().count(b"\n") >= WARM_STEPS):
             time.sleep(0.2)
-        for _ in range(pairs):
+        for _ in range(rounds):
+            before = stretch(seconds)
             page = browser.new_page()
             page.goto(address)
             page.locator("tr", has_text="watched").first.click()
@@ -122,24 +127,26 @@ def watch(folder: Path, browser: Any, pairs: int, seconds: float) -> tuple[list[
             time.sleep(SETTLE_SECONDS)
             page.evaluate(COUNT)
             spent, drawn = cpu_seconds(server), browser_cpu_seconds()
-            watched.append(stretch(seconds))
-            updates.append(page.evaluate("() => window.updates") / seconds)
+            watched = stretch(2 * seconds)
             spent, drawn = cpu_seconds(server) - spent, browser_cpu_seconds() - drawn
-            print(f"CPU while watching: server {spent / seconds:.1%}, browser {drawn / seconds:.1%} of one core")
+            updates.append(page.evaluate("() => window.updates") / (2 * seconds))
             page.close()
             time.sleep(LEFT_SECONDS)
-            alone.append(stretch(seconds))
+            stretches.append((before, watched, stretch(seconds)))
+            spent, drawn = spent / (2 * seconds), drawn / (2 * seconds)
+            print(f"CPU while watching: server {spent:.1%}, browser {drawn:.1%} of one core", flush=True)
         training.send_signal(signal.SIGINT)
     rows = [json.loads(line) for line in metrics.read_text().splitlines()]
     ended = metrics.stat().st_mtime  # when the last step was written, by the clock that stretches are measured with
     marks = [(ended - (rows[-1]["seconds"] - row["seconds"]), row["step"]) for row in rows]
-    return [steps_a_second(marks, one) for one in alone], [steps_a_second(marks, one) for one in watched], updates
+    speeds = [tuple(steps_a_second(marks, one) for one in three) for three in stretches]
+    return [(math.sqrt(before * after), watched) for before, watched, after in speeds], updates
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=8)
-    parser.add_argument("--seconds", type=float, default=8.0, help="of each stretch")
+    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--seconds", type=float, default=6.0, help="unwatched, watched twice that, unwatched again")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     from playwright.sync_api import sync_playwright
@@ -161,14 +168,14 @@ def main() -> int:
                 page.close()
         print(f"CPU of the server until first paint: {', '.join(f'{cost:.2f}' for cost in costs)} s")
 
-        alone, watched, updates = watch(folder, browser, options.pairs, options.seconds)
+        rounds, updates = watch(folder, browser, options.rounds, options.seconds)
         browser.close()
-    for number, (without, beside) in enumerate(zip(alone, watched, strict=True), 1):
-        print(f"pair {number}: alone {without:.2f} steps/s, watched {beside:.2f} ({beside / without - 1:+.1%})")
-    logs = [math.log(beside / without) for without, beside in zip(alone, watched, strict=True)]
+    for number, (alone, beside) in enumerate(rounds, 1):
+        print(f"round {number}: alone {alone:.2f} steps/s, watched {beside:.2f} ({beside / alone - 1:+.1%})")
+    logs = [math.log(beside / alone) for alone, beside in rounds]
     loss = 1 - math.exp(statistics.fmean(logs))
     error = statistics.stdev(logs) / math.sqrt(len(logs))
-    print(f"loss of training speed while watched: {loss:+.1%} ± {error:.1%} (geometric mean of {len(logs)} pairs)")
+    print(f"loss of training speed while watched: {loss:+.1%} ± {error:.1%} (geometric mean of {len(logs)} rounds)")
     print(f"updates a second in the page: {min(updates):.1f} at least")
     bad = []
     if min(costs) >= MOST_CPU_SECONDS:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from lines import everything
 
 from inkling.door.listening import MOST_WAITING, is_loopback, open_socket, port_of
 from inkling.errors import InklingError, UsageError
@@ -71,14 +72,6 @@ class Server:
 
     def answers(self) -> bool:
         return b" 200 " in self.send(f"GET / HTTP/1.1\r\n{self.known}Connection: close\r\n\r\n")
-
-
-def everything(one: socket.socket) -> bytes:
-    found = b""
-    with contextlib.suppress(ConnectionError):
-        while part := one.recv(1 << 16):
-            found += part
-    return found
 
 
 @pytest.fixture(scope="module")

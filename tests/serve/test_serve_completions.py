@@ -242,13 +242,19 @@ def test_a_model_that_is_not_there_is_not_found(server: Served) -> None:
 
 @pytest.mark.parametrize("stream", [True, False])
 def test_who_goes_away_is_not_written_for_any_longer(server: Served, stream: bool) -> None:
+    """Within a second; seen at least once in five, for the computer may be busy with something else."""
     wait_for(server, writing=0)
     raw = json.dumps({"model": "writer", "max_tokens": MOST_TOKENS, "stream": stream}).encode()
     head = f"POST /v1/completions HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {server.token}\r\n"
-    with socket.create_connection(("127.0.0.1", server.port)) as connection:
-        connection.sendall(f"{head}Content-Length: {len(raw)}\r\n\r\n".encode() + raw)
-        wait_for(server, writing=1)
-    wait_for(server, writing=0)
+    for _ in range(5):
+        with socket.create_connection(("127.0.0.1", server.port)) as connection:
+            connection.sendall(f"{head}Content-Length: {len(raw)}\r\n\r\n".encode() + raw)
+            wait_for(server, writing=1)
+        gone = time.monotonic()
+        wait_for(server, writing=0)
+        if time.monotonic() - gone < 1:
+            return
+    raise AssertionError("it went on writing for more than a second, five times")
 
 
 def wait_for(server: Served, writing: int) -> None:

@@ -9,6 +9,7 @@ import json
 import re
 import select
 import socket
+import statistics
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lines import everything
 from opening import Opened
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
@@ -58,13 +60,13 @@ class Knocker:
         return f"{POLLING}&sid={found[1].decode()}"
 
     def seconds_to_a_page(self) -> float:
-        """The quickest of a few, because this computer does other things too."""
+        """Typically: the median of a few, because this computer does other things too."""
         found = []
         for _ in range(10):
             started = time.perf_counter()
             assert self.known("/studio.css").status == 200
             found.append(time.perf_counter() - started)
-        return min(found)
+        return statistics.median(found)
 
     def memory_bytes(self) -> int:
         status = Path(f"/proc/{self.opened.process.pid}/status").read_text()
@@ -91,14 +93,6 @@ class Answer:
     def is_refusal(self) -> bool:
         leads_on = {"location", "set-cookie"} & set(self.headers)
         return self.status in (401, 403) and not leads_on and b"<" not in self.body
-
-
-def everything(one: socket.socket) -> bytes:
-    found = b""
-    with contextlib.suppress(ConnectionError):
-        while part := one.recv(1 << 16):
-            found += part
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -258,10 +252,10 @@ def test_events_that_are_forged_or_too_large_do_no_harm(knock: Knocker) -> None:
     with connect(address, additional_headers=headers) as one:
         one.recv()
         with contextlib.suppress(ConnectionClosed):
-            one.send("4" + "x" * (5 << 20))
+            one.send("4" + "x" * (1 << 22))  # one byte more than is taken, so that all of it is sent before the answer
             while one.recv(timeout=20):
                 pass
-        assert one.close_code in (1009, 1006)  # too big; or the line was cut while we were still sending
+        assert one.close_code == 1009  # too big
     assert knock.known("/claims").status == 200
 
 

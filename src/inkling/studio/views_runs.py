@@ -19,7 +19,7 @@ from inkling.runs.run import Run
 MOST_POINTS = 400
 SPARK_POINTS, SPARK_WIDTH, SPARK_HEIGHT = 32, 96.0, 22.0
 LN2 = math.log(2)
-GROWN = math.log(1.15)
+GROWN = math.log(1.5)
 BITS_PER_BYTE, BITS_PER_TOKEN, NATS_PER_TEXT = "bits per byte", "bits per token", "nats per text"
 
 

@@ -1,4 +1,5 @@
-// Numbers with their names below (see live.py). Text is set only where it has changed.
+// Numbers with their names below (see live.py). Only what has changed is set, in a text node that stays and in a box
+// whose size does not depend on it, so that nothing around it is styled or laid out again.
 export default {
   template: `<div class="line figures"></div>`,
   props: { keys: Array },
@@ -11,6 +12,8 @@ export default {
         return element;
       });
       value.dataset.testid = `figure-${key}`;
+      value.append("");
+      name.append("");
       box.append(value, name);
       this.$el.append(box);
       this.boxes[key] = { box, value, name };
@@ -23,8 +26,11 @@ export default {
         box.hidden = !(key in figures);
         if (box.hidden) continue;
         const [said, called] = figures[key];
-        if (value.textContent !== said) value.textContent = said;
-        if (name.textContent !== called) name.textContent = called;
+        if (value.firstChild.data !== said) {
+          if (value.firstChild.data.length !== said.length) value.style.width = `${said.length}ch`;
+          value.firstChild.data = said;
+        }
+        if (name.firstChild.data !== called) name.firstChild.data = called;
       }
     },
   },

@@ -1,6 +1,8 @@
 // Curves over common axes (see live.py), drawn on one canvas in the colours of the page.
 const EDGE = { left: 56, right: 16, top: 12, bottom: 40 };
 const TICKS = 6;
+const COLOURS = ["--muted", "--grid", "--rule", "--line-1", "--line-2", "--line-3", "--line-4", "--line-5", "--line-6"];
+const FORM = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 }); // made once: that takes longer than drawing
 
 function steps(low, high, about) {
   const raw = (high - low) / Math.max(1, about) || 1;
@@ -12,7 +14,7 @@ function steps(low, high, about) {
 }
 
 function shown(value) {
-  return Number(value.toPrecision(4)).toLocaleString("en");
+  return FORM.format(value);
 }
 
 export default {
@@ -23,10 +25,14 @@ export default {
     [this.legend, this.canvas, this.note] = this.$el.children;
     this.at = null;
     this.curves = [];
-    this.resizes = new ResizeObserver(() => this.draw());
-    this.resizes.observe(this.$el);
-    this.looks = new MutationObserver(() => this.draw());
+    // Sizes and colours are asked for when they change and not when something is drawn: asking makes the browser lay
+    // out and style the whole page first.
+    this.resizes = new ResizeObserver(() => this.measure());
+    this.resizes.observe(this.canvas);
+    this.looks = new MutationObserver(() => this.look());
     this.looks.observe(document.body, { attributes: true, attributeFilter: ["class"] });
+    this.measure();
+    this.look();
   },
   unmounted() {
     this.resizes.disconnect();
@@ -39,11 +45,16 @@ export default {
       if (before !== curves.map((curve) => curve[0]).join("\n")) this.name();
       this.draw();
     },
-    colour(number) {
-      return this.style.getPropertyValue(`--line-${(number % 6) + 1}`).trim() || "#3b82d6";
+    measure() {
+      [this.width, this.height] = [this.canvas.clientWidth, this.canvas.clientHeight];
+      this.draw();
+    },
+    look() {
+      const style = getComputedStyle(document.body);
+      this.colours = Object.fromEntries(COLOURS.map((name) => [name, style.getPropertyValue(name).trim()]));
+      this.draw();
     },
     name() {
-      this.style = getComputedStyle(document.body);
       this.legend.replaceChildren(
         ...this.curves.map(([name, number, faint]) => {
           const entry = document.createElement("span");
@@ -68,8 +79,7 @@ export default {
       return { x0: 0, x1: x1 || 1, y0: Math.max(0, y0 - room), y1: y1 + room };
     },
     places() {
-      const width = this.canvas.clientWidth - EDGE.left - EDGE.right;
-      const height = this.canvas.clientHeight - EDGE.top - EDGE.bottom;
+      const [width, height] = [this.width - EDGE.left - EDGE.right, this.height - EDGE.top - EDGE.bottom];
       const { x0, x1, y0, y1 } = this.range;
       return {
         x: (value) => EDGE.left + (width * (value - x0)) / (x1 - x0),
@@ -77,8 +87,8 @@ export default {
       };
     },
     draw() {
-      const [width, height, ratio] = [this.canvas.clientWidth, this.canvas.clientHeight, window.devicePixelRatio || 1];
-      if (!width || !height) return;
+      const [width, height, ratio] = [this.width, this.height, window.devicePixelRatio || 1];
+      if (!width || !height || !this.colours) return;
       if (this.canvas.width !== Math.round(width * ratio)) this.canvas.width = Math.round(width * ratio);
       if (this.canvas.height !== Math.round(height * ratio)) this.canvas.height = Math.round(height * ratio);
       const pen = this.canvas.getContext("2d");
@@ -86,11 +96,10 @@ export default {
       pen.clearRect(0, 0, width, height);
       this.range = this.frame();
       if (!this.range) return;
-      this.style = getComputedStyle(document.body);
       const place = this.places();
       this.axes(pen, place, width, height);
       for (const [, number, faint, points] of this.curves) {
-        pen.strokeStyle = pen.fillStyle = this.colour(number);
+        pen.strokeStyle = pen.fillStyle = this.colours[`--line-${(number % 6) + 1}`];
         pen.globalAlpha = faint ? 0.5 : 1;
         pen.lineWidth = faint ? 1.3 : 2.2;
         pen.lineJoin = "round";
@@ -107,7 +116,7 @@ export default {
         pen.globalAlpha = 1;
       }
       if (this.at !== null) {
-        pen.strokeStyle = this.style.getPropertyValue("--rule");
+        pen.strokeStyle = this.colours["--rule"];
         pen.lineWidth = 1;
         pen.beginPath();
         pen.moveTo(place.x(this.at), EDGE.top);
@@ -118,8 +127,8 @@ export default {
     axes(pen, place, width, height) {
       const { x0, x1, y0, y1 } = this.range;
       pen.font = "12px system-ui, sans-serif";
-      pen.fillStyle = this.style.getPropertyValue("--muted");
-      pen.strokeStyle = this.style.getPropertyValue("--grid");
+      pen.fillStyle = this.colours["--muted"];
+      pen.strokeStyle = this.colours["--grid"];
       pen.lineWidth = 1;
       pen.textAlign = "right";
       pen.textBaseline = "middle";

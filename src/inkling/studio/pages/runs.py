@@ -22,7 +22,7 @@ from inkling.studio.state import Studio
 from inkling.studio.views_runs import Follower, Rows
 from inkling.studio.work import aside, say_error
 
-LIST_SECONDS, LIVE_SECONDS = 1.0, 0.16
+LIST_SECONDS, LIVE_SECONDS = 1.0, 0.19
 CURVE_SECONDS = 1.0  # painting a curve takes ten times as long as saying figures
 MOST_CHOSEN = 8
 COLUMNS: list[dict[str, Any]] = [
@@ -164,16 +164,17 @@ class RunsPage:
         self.busy = True
         try:
             grown = await aside(self.read) if len(self.chosen) > 1 or not self.drawn else self.read()
-            now = time.monotonic()
             self.grown = self.grown or grown
+            if len(self.chosen) == 1:
+                name = self.chosen[0]
+                if not self.drawn or not self.told:
+                    self.told = True
+                    await self.one.look(name)
+                self.one.say(self.followers[name])
+            now = time.monotonic()
             if not self.drawn or (self.grown and now - self.painted >= CURVE_SECONDS):
                 self.draw_curves()
                 self.painted, self.grown = now, False
-            if len(self.chosen) == 1 and (grown or not self.drawn or not self.told):
-                self.told = True
-                await self.one.show(self.chosen[0], self.followers[self.chosen[0]])
-            elif len(self.chosen) == 1:
-                self.one.tick(self.followers[self.chosen[0]])
             self.drawn = True
         except (InklingError, KeyError):
             pass  # a run that was removed meanwhile; the list says so

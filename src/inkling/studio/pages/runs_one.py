@@ -32,8 +32,8 @@ class OneRun:
     def __init__(self, studio: Studio) -> None:
         self.studio = studio
         self.name: str | None = None
-        self.progress: Progress | None = None
-        self.said: dict[str, str] = {}
+        self.run: Run | None = None
+        self.state = ""
         self.sampled = ""  # the run that wrote the sample on the page
         with ui.element("div") as self.box:
             self.figures = LiveFigures(list(FIGURES))
@@ -52,52 +52,44 @@ class OneRun:
     def choose(self, name: str | None) -> None:
         if name == self.name:
             return
-        self.name, self.sampled, self.progress = name, "", None
+        self.name, self.sampled, self.run = name, "", None
         self.box.visible = name is not None
         self.sample.set_text("")
         self.about.set_value(False)
-        self.said = {}
         self.figures.say({})
 
-    async def show(self, name: str, follower: Follower) -> None:
+    async def look(self, name: str) -> None:
+        """What changes seldom: whether it is trained now, and what it writes."""
         run = await aside(self.studio.run, name)
         state = await aside(state_of, run)
-        progress = self.progress = Progress.of(run, follower)
-        self._figures(run, state, follower, progress)
+        if name != self.name:
+            return
+        self.run, self.state = run, state
         self.stop.visible = state == "running"
         self.resume.visible = state in ("interrupted", "failed") and run.kind != "ngram"
         background_tasks.create(self._write(run, state))  # the curves need not wait for it
 
-    def tick(self, follower: Follower) -> None:
-        """Between two steps the clock goes on."""
-        if self.progress is None or self.stop.visible is False:
+    def say(self, follower: Follower) -> None:
+        """What changes with every step; between two steps the clock goes on."""
+        if self.run is None:
             return
-        since = max(0.0, time.time() - follower.written)
-        self.said["time"] = duration(self.progress.seconds + since, tenths=True)
-        self.said["left"] = duration(max(0.0, self.progress.seconds_left - since))
-        self._say(follower)
-
-    def _figures(self, run: Run, state: str, follower: Follower, progress: Progress | None) -> None:
-        said, unit = {"state": state}, follower.unit
+        said, names, unit = {"state": self.state}, FIGURES, follower.unit
+        progress = Progress.of(self.run, follower)
         if progress is not None:
+            names = FIGURES | {key: f"{unit.name}, {FIGURES[key]}" for key in ("loss", "held-out")}
+            running = self.state == "running"
+            since = max(0.0, time.time() - follower.written) if running else 0.0
             last = follower.trained[-1]
             said["loss"] = f"{unit.show(last.nats / last.tokens):.3f}"
             said["step"] = f"{progress.step:,}" + (f" of {progress.steps:,}" if progress.steps else "")
             said["speed"] = f"{progress.tokens_per_second:,.0f}"
-            said["time"] = duration(progress.seconds)
-            said["left"] = duration(progress.seconds_left) if state == "running" else "–"
+            said["time"] = duration(progress.seconds + since, tenths=running)
+            said["left"] = duration(max(0.0, progress.seconds_left - since)) if running else "–"
             if follower.judged:
                 said["held-out"] = f"{unit.show(follower.judged[-1][2]):.3f}"
-        elif state == "finished":
-            said["held-out"] = figure_of(run) or "–"
-        self.said = said
-        self._say(follower)
-
-    def _say(self, follower: Follower) -> None:
-        names = FIGURES | {
-            key: f"{follower.unit.name}, {FIGURES[key]}" for key in ("loss", "held-out") if self.progress
-        }
-        self.figures.say({key: (words, names[key]) for key, words in self.said.items()})
+        elif self.state == "finished":
+            said["held-out"] = figure_of(self.run) or "–"
+        self.figures.say({key: (words, names[key]) for key, words in said.items()})
 
     async def _write(self, run: Run, state: str) -> None:
         """What the model writes: in training, what it laid down itself; after that, what it is asked for here."""
