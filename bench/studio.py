@@ -42,7 +42,6 @@ LEAST_UPDATES = 5.0
 MOST_LOSS = 0.05
 WARM_STEPS = 20
 SETTLE_SECONDS = 1.5  # until the page is there
-LEFT_SECONDS = 8.0  # until the server has forgotten a page that was closed
 COUNT = """() => {
   window.updates = 0;
   const seen = new MutationObserver(() => { window.updates += 1; });
@@ -95,6 +94,14 @@ def stretch(seconds: float) -> tuple[float, float]:
     return began, time.time()
 
 
+def wait_until_idle(process: int) -> None:
+    """Until a server has forgotten a page that was closed."""
+    spent = -1.0
+    while (now := cpu_seconds(process)) > spent:
+        spent = now
+        time.sleep(1.0)
+
+
 def steps_a_second(marks: list[tuple[float, int]], during: tuple[float, float]) -> float:
     """Of a training whose steps ended at these moments."""
     inside = [(moment, step) for moment, step in marks if during[0] <= moment <= during[1]]
@@ -131,7 +138,7 @@ def watch(folder: Path, browser: Any, rounds: int, seconds: float) -> tuple[list
             spent, drawn = cpu_seconds(server) - spent, browser_cpu_seconds() - drawn
             updates.append(page.evaluate("() => window.updates") / (2 * seconds))
             page.close()
-            time.sleep(LEFT_SECONDS)
+            wait_until_idle(server)
             stretches.append((before, watched, stretch(seconds)))
             spent, drawn = spent / (2 * seconds), drawn / (2 * seconds)
             print(f"CPU while watching: server {spent:.1%}, browser {drawn:.1%} of one core", flush=True)

@@ -71,3 +71,21 @@ def upload(studio: Studio, label: str, on_file: Callable[[Received], Awaitable[N
     found = ui.upload(label=label, max_file_size=MOST_BYTES, max_files=1, auto_upload=True, on_upload=told(receive))
     found.on("rejected", lambda: say_error(f"The file is larger than {MOST_BYTES >> 20} MB; give a part of it."))
     return found.props('flat bordered accept=".txt,.csv,.tsv,.jsonl,.parquet,.gz,.xz,.zst,text/*"')
+
+
+class OneFile:
+    """A place for a file, and the one that was handed in last; `on_change` is called when that is another, or none."""
+
+    def __init__(self, studio: Studio, label: str, on_change: Callable[[], None]) -> None:
+        self.file: Received | None = None
+        self._changed = on_change
+        self._place = upload(studio, label, self._receive)
+
+    async def _receive(self, file: Received) -> None:
+        self.file = file
+        self._place.reset()
+        self._changed()
+
+    def forget(self) -> None:
+        self.file = None
+        self._changed()

@@ -9,7 +9,7 @@ from nicegui import ui
 from inkling.errors import InklingError
 from inkling.pictures.harmless import one_line
 from inkling.studio.components.marked_text import MarkedText, Piece
-from inkling.studio.intake import Received, upload
+from inkling.studio.intake import OneFile
 from inkling.studio.pages.classify_words import TALL_CHARS, Legend, scroll_to, write_lines
 from inkling.studio.state import Studio
 from inkling.studio.tasks_classify import MADE_NAME
@@ -27,14 +27,13 @@ ALL = "all"
 class Browser:
     def __init__(self, studio: Studio, desk: Desk) -> None:
         self.studio, self.desk = studio, desk
-        self._file: Received | None = None
         with ui.element("div").classes("panel"):
             ui.label(
                 "Texts with labels to judge by: a table with a text and a label in each row. Without a file of your "
                 "own, reviews are generated that no training has seen."
             ).classes("quiet")
             with ui.element("div").classes("line top classify-source"):
-                self._upload = upload(studio, "A labelled file (.csv, .tsv, .jsonl, …)", self._receive)
+                self._handed = OneFile(studio, "A labelled file (.csv, .tsv, .jsonl, …)", self._name_source)
                 with ui.element("div").classes("grow"):
                     self._source = ui.label().props("data-testid=source")
                     with ui.expansion("Which columns").props("dense").classes("classify-columns"):
@@ -44,32 +43,23 @@ class Browser:
                             self._label_column = ui.input("Label column").props("outlined dense")
             with ui.element("div").classes("line"):
                 self._start = ui.button("Find mistakes", on_click=told(self._find)).props("unelevated no-caps")
-                self._back = ui.button("Use generated reviews", on_click=self._forget).props("flat no-caps")
+                self._back = ui.button("Use generated reviews", on_click=self._handed.forget).props("flat no-caps")
             self._waiting = Waiting()
         self._found = ui.element("div")
-        self._forget()
-
-    async def _receive(self, file: Received) -> None:
-        self._file = file
-        self._upload.reset()
-        self._name_source()
-
-    def _forget(self) -> None:
-        self._file = None
         self._name_source()
 
     def _name_source(self) -> None:
-        self._source.text = f"Judged by: {self._file.name if self._file else MADE_NAME}"
-        self._back.visible = self._file is not None
+        self._source.text = f"Judged by: {self._handed.file.name if self._handed.file else MADE_NAME}"
+        self._back.visible = self._handed.file is not None
 
     async def _find(self) -> None:
-        if self._file is None and not self.desk.knows_reviews():
+        if self._handed.file is None and not self.desk.knows_reviews():
             raise InklingError("This classifier has other labels than generated reviews; hand in a file with its own.")
         run = self.studio.run(self.desk.run.value)
         arguments: dict[str, Any] = {"run": str(run.path)}
-        if self._file is not None:
+        if self._handed.file is not None:
             columns = {"text_column": self._text_column.value, "label_column": self._label_column.value}
-            arguments |= {"path": str(self._file.path), "name": self._file.name, **columns}
+            arguments |= {"path": str(self._handed.file.path), "name": self._handed.file.name, **columns}
         self._start.disable()
         try:
             found = await self._waiting.result("mistakes", arguments, "Beginning …")

@@ -9,7 +9,7 @@ from nicegui import ui
 
 from inkling.errors import InklingError
 from inkling.pictures.harmless import one_line
-from inkling.studio.intake import Received, upload
+from inkling.studio.intake import OneFile
 from inkling.studio.state import Studio
 from inkling.studio.views_knowledge import Files
 from inkling.studio.waiting import Waiting
@@ -25,17 +25,18 @@ class MeasurePanel:
     def __init__(self, studio: Studio, desk: Desk) -> None:
         self.studio, self.desk = studio, desk
         self._recorded = Files()
-        self._file: Received | None = None
         with ui.element("div").classes("panel"):
             ui.label(
                 "Questions with their true answers, in two columns. Every question is asked, and every answer weighed "
                 "by its confidence: does the model know when it knows?"
             ).classes("quiet")
             with ui.element("div").classes("line top knowledge-source"):
-                self._upload = upload(studio, "Questions and answers (.tsv, .csv, …)", self._receive)
+                self._handed = OneFile(studio, "Questions and answers (.tsv, .csv, …)", self._name_source)
                 with ui.element("div").classes("grow"):
                     self._source = ui.label().props("data-testid=pairs")
-                    self._back = ui.button("Use the training pairs", on_click=self._forget).props("flat dense no-caps")
+                    self._back = ui.button("Use the training pairs", on_click=self._handed.forget).props(
+                        "flat dense no-caps"
+                    )
             with ui.element("div").classes("line"):
                 self._promised = ui.number("Accuracy to promise (%)", value=PROMISED, min=1, max=99, step=1)
                 self._promised.props("outlined dense").classes("knowledge-promise")
@@ -49,19 +50,10 @@ class MeasurePanel:
         self._found.clear()
         self._name_source()
 
-    async def _receive(self, file: Received) -> None:
-        self._file = file
-        self._upload.reset()
-        self._name_source()
-
-    def _forget(self) -> None:
-        self._file = None
-        self._name_source()
-
     def _name_source(self) -> None:
-        self._back.visible = self._file is not None and bool(self._recorded.paths)
-        if self._file is not None:
-            self._source.text = f"Asked: {self._file.name}"
+        self._back.visible = self._handed.file is not None and bool(self._recorded.paths)
+        if self._handed.file is not None:
+            self._source.text = f"Asked: {self._handed.file.name}"
         elif self._recorded.paths:
             said = f"Asked: {self._recorded.names}, which it learned from: the figures flatter it"
             self._source.text = one_line(said)
@@ -72,10 +64,10 @@ class MeasurePanel:
     def _names(self) -> dict[str, str]:
         """What files are called in sentences."""
         named = {path: Path(path).name for path in self._recorded.paths}
-        return named | ({str(self._file.path): self._file.name} if self._file else {})
+        return named | ({str(self._handed.file.path): self._handed.file.name} if self._handed.file else {})
 
     async def _measure(self) -> None:
-        paths = (str(self._file.path),) if self._file else self._recorded.paths
+        paths = (str(self._handed.file.path),) if self._handed.file else self._recorded.paths
         if not paths:
             raise InklingError(
                 "There are no questions yet; hand in a table with a question and its answer in each row."
@@ -86,7 +78,7 @@ class MeasurePanel:
             "run": str(self.studio.run(str(self.desk.run.value)).path),
             "pairs": list(paths),
             "names": self._names() | self.desk.corpus.names,
-            "reading": {} if self._file else self._recorded.reading,
+            "reading": {} if self._handed.file else self._recorded.reading,
             "train_pairs": [] if plain else list(self._recorded.paths),
             "corpus": list(self.desk.corpus.paths),
             "beam": 1,

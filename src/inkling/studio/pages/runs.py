@@ -1,7 +1,7 @@
 """Runs: all of them, the curves of those that are chosen, live while they train; starting, stopping, going on.
 
 The list is looked at once a second; the figures of a chosen run that is in training are said five times, and its curves
-drawn once. What is sent is a few hundred points of the curves that have grown.
+drawn when they have grown by what can be seen. What is sent is a few hundred points of the curves that have grown.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from inkling.studio.state import Studio
 from inkling.studio.views_runs import Follower, Rows
 from inkling.studio.work import aside, say_error
 
-LIST_SECONDS, LIVE_SECONDS = 1.0, 0.19
-CURVE_SECONDS = 1.0  # painting a curve takes ten times as long as saying figures
+LIST_SECONDS, LIVE_SECONDS = 1.0, 0.18
+CURVE_SECONDS, CURVE_GROWTH = (1.0, 5.0), 0.01  # painting takes long: when a curve is a hundredth longer
 MOST_CHOSEN = 8
 COLUMNS: list[dict[str, Any]] = [
     {"name": "name", "label": "Run", "field": "name", "align": "left", "sortable": True},
@@ -172,7 +172,7 @@ class RunsPage:
                     await self.one.look(name)
                 self.one.say(self.followers[name])
             now = time.monotonic()
-            if not self.drawn or (self.grown and now - self.painted >= CURVE_SECONDS):
+            if not self.drawn or (self.grown and now - self.painted >= self.rest()):
                 self.draw_curves()
                 self.painted, self.grown = now, False
             self.drawn = True
@@ -184,6 +184,12 @@ class RunsPage:
     def read(self) -> bool:
         grown = [follower.read() for follower in list(self.followers.values())]  # all of them, not up to the first
         return any(grown)
+
+    def rest(self) -> float:
+        """Seconds between two paintings of the curves."""
+        trained = max((one.trained[-1].seconds for one in self.followers.values() if one.trained), default=0.0)
+        least, most = CURVE_SECONDS
+        return min(most, max(least, CURVE_GROWTH * trained))
 
     def draw_curves(self) -> None:
         units = list(dict.fromkeys(follower.unit.name for follower in self.followers.values()))
