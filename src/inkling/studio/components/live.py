@@ -4,7 +4,9 @@ NiceGUI goes through the whole page for every element that changes, some forty m
 graphics card; on two cores that are busy training, five times a second of that would be felt. These two draw by
 themselves: what is new is sent to a method of theirs (and not kept in `_props`, which would be such a change), and only
 that is painted. NiceGUI's own `run_method` sends `return …`, which a page first fails to run and then runs wrapped in a
-function; `_tell` sends an expression, and what is long as JSON, which a browser reads faster than code.
+function; `_tell` sends an expression, and what is long as JSON, which a browser reads faster than code. A message
+wakes half a dozen threads of a browser whatever is in it, so figures that come one after another are sent a few at a
+time, and the page shows them as far apart as they came.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import Any
 from nicegui.element import Element
 
 DIGITS = 5
+TOGETHER = 3  # figures in a message, where they may wait
 
 
 @dataclass(frozen=True)
@@ -53,14 +56,20 @@ class LivePlot(Element, component="live_plot.js"):
 class LiveFigures(Element, component="live_figures.js"):
     """Numbers with their names below. A figure that is not said is not shown."""
 
-    def __init__(self, keys: Sequence[str]) -> None:
+    def __init__(self, keys: Sequence[str], apart_seconds: float) -> None:
         super().__init__()
         self._props["keys"] = list(keys)
+        self._props["apart"] = 1000 * apart_seconds
         self._said: dict[str, list[str]] = {}
+        self._waiting: list[dict[str, list[str]]] = []
 
-    def say(self, figures: Mapping[str, tuple[str, str]]) -> None:
-        """All figures: key → what it says, and its name."""
+    def say(self, figures: Mapping[str, tuple[str, str]], may_wait: bool = False) -> None:
+        """All figures: key → what it says, and its name. Those that may wait are followed by others soon."""
         sent = {key: list(words) for key, words in figures.items()}
+        may_wait = may_wait and bool(self._said)  # the first are looked for
         if sent != self._said:
             self._said = sent
-            _tell(self, "say", sent)
+            self._waiting.append(sent)
+        if self._waiting and (not may_wait or len(self._waiting) >= TOGETHER):
+            _tell(self, "say", self._waiting)
+            self._waiting = []

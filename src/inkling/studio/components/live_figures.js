@@ -2,7 +2,7 @@
 // whose size does not depend on it, so that nothing around it is styled or laid out again.
 export default {
   template: `<div class="line figures"></div>`,
-  props: { keys: Array },
+  props: { keys: Array, apart: Number },
   mounted() {
     this.boxes = {};
     for (const key of this.keys) {
@@ -18,10 +18,19 @@ export default {
       this.$el.append(box);
       this.boxes[key] = { box, value, name };
     }
-    this.say({});
+    this.show({});
+  },
+  unmounted() {
+    clearTimeout(this.next);
   },
   methods: {
-    say(figures) {
+    // The first at once, the others as far apart as they came; what was still to be shown is older and left out.
+    say([first, ...rest]) {
+      clearTimeout(this.next);
+      this.show(first);
+      if (rest.length) this.next = setTimeout(() => this.say(rest), this.apart);
+    },
+    show(figures) {
       for (const [key, { box, value, name }] of Object.entries(this.boxes)) {
         box.hidden = !(key in figures);
         if (box.hidden) continue;

@@ -17,12 +17,12 @@ from inkling.runs.run import Run
 from inkling.studio.components.live import Curve, LivePlot
 from inkling.studio.frame import empty
 from inkling.studio.pages.runs_form import form
-from inkling.studio.pages.runs_one import OneRun
+from inkling.studio.pages.runs_one import LIVE_SECONDS, OneRun
 from inkling.studio.state import Studio
 from inkling.studio.views_runs import Follower, Rows
 from inkling.studio.work import aside, say_error
 
-LIST_SECONDS, LIVE_SECONDS = 1.0, 0.18
+LIST_SECONDS = 1.0
 CURVE_SECONDS, CURVE_GROWTH = (1.0, 5.0), 0.01  # painting takes long: when a curve is a hundredth longer
 MOST_CHOSEN = 8
 COLUMNS: list[dict[str, Any]] = [

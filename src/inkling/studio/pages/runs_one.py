@@ -17,6 +17,7 @@ from inkling.studio.views_runs import Follower, Progress, duration, figure_of
 from inkling.studio.work import aside, told
 
 SAMPLE_TOKENS = {"character": 160, "byte": 160}
+LIVE_SECONDS = 0.18  # between two sayings of the figures of a training
 FIGURES = {
     "state": "state",
     "loss": "training text",
@@ -36,7 +37,7 @@ class OneRun:
         self.state = ""
         self.sampled = ""  # the run that wrote the sample on the page
         with ui.element("div") as self.box:
-            self.figures = LiveFigures(list(FIGURES))
+            self.figures = LiveFigures(list(FIGURES), LIVE_SECONDS)
             with ui.element("div").classes("line"):
                 self.stop = ui.button("Stop and keep", icon="stop").props("outline no-caps dense")
                 self.resume = ui.button("Resume", icon="play_arrow").props("unelevated no-caps dense")
@@ -89,7 +90,7 @@ class OneRun:
                 said["held-out"] = f"{unit.show(follower.judged[-1][2]):.3f}"
         elif self.state == "finished":
             said["held-out"] = figure_of(self.run) or "–"
-        self.figures.say({key: (words, names[key]) for key, words in said.items()})
+        self.figures.say({key: (words, names[key]) for key, words in said.items()}, self.state == "running")
 
     async def _write(self, run: Run, state: str) -> None:
         """What the model writes: in training, what it laid down itself; after that, what it is asked for here."""
