@@ -18,8 +18,6 @@ from inkling.claims.ledger import Context, LedgerRow, run, select
 from inkling.claims.rows import CLAIMS
 from inkling.figures import Table
 
-pytestmark = pytest.mark.xdist_group("claims of attention")  # what all of them rest on is made once
-
 VERDICTS = {
     "E1": "holds",
     "E2": "corrected",

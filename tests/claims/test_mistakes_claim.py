@@ -21,7 +21,7 @@ from inkling.figures import Table
 from inkling.models.dan import AveragingNetwork
 from inkling.text.words import find_words
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("mistakes_claim")]  # what its tests share is made once
+pytestmark = pytest.mark.slow
 
 GOOD, BAD, REST = (
     ("bright", "warm", "clever", "lovely"),

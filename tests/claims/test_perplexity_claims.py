@@ -21,8 +21,6 @@ from inkling.text.grammar import grammar_text
 from inkling.text.normalise import Chain
 from inkling.text.tokenise import ByteTokeniser, train_tokeniser
 
-pytestmark = pytest.mark.xdist_group("perplexity_claims")  # what its tests share is made once
-
 VERSE = "\n".join(
     f"Thou hast o'er the {word} gone," for word in ("mill", "lake", "hill", "road", "farm", "yard", "sea", "wood")
 )

@@ -22,8 +22,6 @@ from inkling.models.contracts import Look, Touch
 from inkling.models.gpt import GPT, GPTConfig, initial_parameters
 from inkling.recipes.induction import LENGTH, TOKENS, Repeats, cost_of_parts, repeats, train_induction
 
-pytestmark = pytest.mark.xdist_group("heads")  # what all of them rest on is made once
-
 V = 5
 FAR = 40.0  # a score that leaves e⁻⁴⁰ to the others
 

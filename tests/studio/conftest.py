@@ -26,14 +26,6 @@ CHROMIUM = [
 PATIENCE_MS = 30_000
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Checks in a browser share their runs and their browser, so they go to one worker."""
-    for item in items:
-        if item.get_closest_marker("browser") is not None:
-            item.add_marker(pytest.mark.xdist_group("browser"))
-
-
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Texts, and `runs/` of every kind: bigram-world, ngram-world, gru-world, gpt-world, dan-reviews, lives."""

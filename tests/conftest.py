@@ -1,0 +1,22 @@
+"""Who is checked beside whom: what tests share is made once, so they go to one worker."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("xdist_group") is not None:
+            continue
+        if item.get_closest_marker("browser") is not None:  # their runs and their browser
+            item.add_marker(pytest.mark.xdist_group("browser"))
+        elif isinstance(item, pytest.Function) and _shares(item):
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
+
+def _shares(item: pytest.Function) -> bool:
+    """Whether a fixture of its module is made for several tests."""
+    known = item._fixtureinfo.name2fixturedefs
+    return any(found.scope == "module" for name in item.fixturenames for found in known.get(name, ()))
