@@ -252,7 +252,9 @@ def test_events_that_are_forged_or_too_large_do_no_harm(knock: Knocker) -> None:
     with connect(address, additional_headers=headers) as one:
         one.recv()
         with contextlib.suppress(ConnectionClosed):
-            one.send("4" + "x" * (1 << 22))  # one byte more than is taken, so that all of it is sent before the answer
+            one.send(
+                ["4" * (1 << 21), "4" * (1 << 21), "4"]
+            )  # the last byte is one too many: all is sent before the answer
             while one.recv(timeout=20):
                 pass
         assert one.close_code == 1009  # too big
