@@ -475,6 +475,7 @@ ALONE = """
 """
 
 
+@pytest.mark.slow
 def test_it_works_without_scikit_learn() -> None:
     program = [sys.executable, "-W", "error", "-c", textwrap.dedent(ALONE)]
     lines = subprocess.run(program, capture_output=True, text=True, check=True).stdout.splitlines()

@@ -227,6 +227,7 @@ def test_f5_holds_where_who_does_not_know_names_places_that_no_line_has_beside_t
 # ------------------------------------------------------------------------------------------------ trainings
 
 
+@pytest.mark.slow
 def test_trainings_are_done_once_and_judged_without_having_seen_the_answers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -128,6 +128,7 @@ def test_results_go_to_a_file_of_every_kind(answer: Cli, tmp_path: Path) -> None
     assert "ends in .jsonl, .csv, .tsv or .parquet" in answer.notes
 
 
+@pytest.mark.slow
 def test_on_a_terminal_people_get_lines(lab: Path) -> None:
     shown = on_a_terminal(lab, "answer", "order10", "dev.tsv", "--beam", "2", NO_COLOR="1")
     assert f"{TRAIN[0][1]}  {TRAIN[0][0]}  (or " in shown

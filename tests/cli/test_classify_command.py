@@ -192,6 +192,7 @@ def test_an_interruption_leaves_the_old_file_and_no_other(
 # ------------------------------------------------------------------------------------------ for people
 
 
+@pytest.mark.slow
 def test_on_a_terminal_a_line_for_each_row_with_words_coloured_and_nothing_raw(lab: Path, tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_text("A superb film \x1b[2J\u202e. It was dull.\nA dull film.\n", encoding="utf-8")
     shown = on_a_terminal(tmp_path, "classify", str(lab / "run"), str(tmp_path / "x.txt"), "--why", "--all")

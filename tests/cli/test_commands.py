@@ -439,6 +439,7 @@ def test_help_loads_none_of_the_heavy_packages() -> None:
 # ------------------------------------------------------------------------------------------ pipes and terminals
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_seen_enough_is_no_error(here: Path, tmp_path: Path) -> None:
     (tmp_path / "long.txt").write_text(NOVEL * 30, encoding="utf-8")  # more than a pipe holds
     command = [sys.executable, "-m", "inkling", "score", "runs/counts", str(tmp_path / "long.txt")]

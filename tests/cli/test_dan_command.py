@@ -184,6 +184,7 @@ def test_ctrl_c_keeps_what_was_learned_and_resume_goes_on(
     assert Path("cut/model.safetensors").read_bytes() == Path("whole/model.safetensors").read_bytes()
 
 
+@pytest.mark.slow
 def test_on_a_terminal_it_ends_with_its_figures(folder: Path) -> None:
     shown = on_a_terminal(folder, "train", "dan", "reviews.csv", "--out", "shown")
     assert "held out accuracy" in shown

@@ -49,6 +49,7 @@ def test_a_run_is_made_measured_scored_and_sampled(novel: Path, capsys: pytest.C
     assert any("does not beat" in sentence for sentence in found["sentences"])  # twelve steps are not enough
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_was_learned_and_resume_goes_on(
     novel: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,6 +99,7 @@ def test_a_tiny_text_is_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert np.isfinite(summary["held_out_nats_per_token"])
 
 
+@pytest.mark.slow
 def test_on_a_terminal_it_shows_bits_time_left_and_a_line_now_and_then(novel: Path) -> None:
     """A real terminal, through a pseudo-terminal, with the pause between samples taken out."""
     code = (

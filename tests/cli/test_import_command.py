@@ -59,6 +59,7 @@ def opened(folder: Path) -> Any:
     return model.eval()
 
 
+@pytest.mark.slow
 def test_the_run_of_the_command_opens_in_the_transformers_library(trained: Path) -> None:
     from transformers import AutoTokenizer
 

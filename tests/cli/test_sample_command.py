@@ -100,6 +100,7 @@ def test_without_a_terminal_probabilities_are_not_coloured(cli: Cli) -> None:
     assert cli.notes == ""
 
 
+@pytest.mark.slow
 def test_on_a_terminal_each_token_is_coloured_by_its_surprise(cli: Cli, lab: Path) -> None:
     arguments = ("letters", "--tokens", "60", "--seed", "2", "--show-probabilities")
     drawn = cli.json(*arguments)[0]["drawn"]

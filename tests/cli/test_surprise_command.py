@@ -112,6 +112,7 @@ def test_rows_of_a_table_are_texts_of_their_own(cli: Cli) -> None:
     assert found["document_ends"] == [len("The baker saw"), len("The baker sawthe door")]
 
 
+@pytest.mark.slow
 def test_text_from_a_pipe_is_read(lab: Path) -> None:
     command = [sys.executable, "-m", "inkling", "surprise", "letters", "-", "--json"]
     ended = subprocess.run(command, input=TEXT, cwd=lab, capture_output=True, text=True, check=True, encoding="utf-8")

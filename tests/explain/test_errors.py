@@ -372,6 +372,7 @@ texts_of_words = st.lists(st.sampled_from([*WEIGHTS, ".", "!", "qwx"]), max_size
 
 @settings(deadline=None, max_examples=40)
 @given(st.lists(st.tuples(texts_of_words, st.integers(0, 1)), min_size=1, max_size=30))
+@pytest.mark.slow
 def test_every_mistake_has_one_reason_and_at_most_one_group(rows: list[tuple[str, int]]) -> None:
     texts, truth = [text for text, _ in rows], [label for _, label in rows]
     report = reported(texts, truth, most=5)

@@ -77,9 +77,10 @@ texts_of_words = st.lists(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", CONFIGS)
 @given(texts=texts_of_words, seed=st.integers(0, 5))
-@settings(deadline=None, max_examples=6)
+@settings(deadline=None, max_examples=15)
 def test_leaving_a_word_or_sentence_out_equals_reading_the_text_without_it(
     config: DANConfig, texts: list[str], seed: int
 ) -> None:

@@ -107,6 +107,7 @@ def test_holm_only_raises_and_keeps_the_order(p_values: list[float]) -> None:
     assert (np.diff(found[order]) >= 0).all()
 
 
+@pytest.mark.slow
 def test_many_equal_models_seldom_yield_one_difference() -> None:
     # Six models of one kind, 15 pairs: any difference called real is false. At 5 % that is 15 of 300 texts.
     pairs = list(combinations(range(6), 2))

@@ -187,6 +187,7 @@ def test_a_stride_of_one_gives_each_token_exactly_the_stated_context() -> None:
             assert found[place] == pytest.approx(-float(log_probs[int(ids[place])]), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_batch_order_neighbours_and_workers_change_nothing() -> None:
     config = GRUConfig(4, 8, 2)
     model, threaded = model_of(config), model_of(config, workers=2)

@@ -173,6 +173,7 @@ def test_a_training_begins_with_the_weights_sizes_and_tokens_of_its_base(lab: Pa
     assert not all(torch.equal(value, first[name]) for name, value in tensors(broken).items())
 
 
+@pytest.mark.slow
 def test_the_run_opens_in_transformers(lab: Path) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 

@@ -45,6 +45,7 @@ def held_out_text(prepared: Prepared) -> str:
     return "".join(line for block in text.held_out_blocks() for line in block)
 
 
+@pytest.mark.slow
 def test_it_learns_and_loads_as_it_was_measured(text_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     steps = [step for _, step in train_gru(small(text_file), out)]

@@ -441,6 +441,7 @@ def test_a_gigabyte_is_refused_at_once_where_it_is_announced(knock: Knocker) -> 
             assert (found.status, found.headers["connection"]) == (status, "close")
 
 
+@pytest.mark.slow
 def test_a_gigabyte_that_is_not_announced_is_cut_off_and_leaves_memory_as_it_was(knock: Knocker) -> None:
     polling = knock.session()
     before = knock.memory_bytes()

