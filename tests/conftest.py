@@ -1,4 +1,4 @@
-"""Who is checked beside whom: what tests share is made once, so they go to one worker."""
+"""Who is checked beside whom, and when: what tests share is made once, so they go to one worker."""
 
 from __future__ import annotations
 
@@ -14,6 +14,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("browser"))
         elif isinstance(item, pytest.Function) and _shares(item):
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    """What takes longest begins, so that no worker waits for it in the end."""
+    return 0 if item.path.name == "test_readme.py" else 1 if item.get_closest_marker("browser") is not None else 2
 
 
 def _shares(item: pytest.Function) -> bool:

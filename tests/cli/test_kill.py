@@ -78,9 +78,9 @@ def check_kills(found: Any, kills: int) -> None:
 @pytest.mark.slow
 def test_kills_within_an_epoch_of_a_transformer_lose_nothing(tmp_path: Path) -> None:
     """Batches, dropout and the moment from which on texts are longer are functions of the step."""
-    found = run_this_file("kills of a gpt", str(tmp_path), "12", "3")
-    check_kills(found, 12)
-    assert found["while running"] >= 4  # or the moments were badly chosen
+    found = run_this_file("kills of a gpt", str(tmp_path), "6", "3")
+    check_kills(found, 6)
+    assert found["while running"] >= 3  # or the moments were badly chosen
 
 
 @pytest.mark.slow
