@@ -445,8 +445,9 @@ def test_a_gigabyte_is_refused_at_once_where_it_is_announced(knock: Knocker) -> 
 def test_a_gigabyte_that_is_not_announced_is_cut_off_and_leaves_memory_as_it_was(knock: Knocker) -> None:
     knock.session()
     before = knock.memory_bytes()
-    for path in ("/", "/claims", "/no-such-page", None):  # None: a session of its own, which would end meanwhile
-        found, taken = pour(knock, path or knock.session(), knock.cookie)
+    for place in ("/", "/claims", "/no-such-page", None):
+        path = place or knock.session()  # opened only now, for it would end meanwhile
+        found, taken = pour(knock, path, knock.cookie)
         assert found.status in (0, 404, 405, 413)  # 0: it was cut off before it listened
         assert taken < 20
         found, taken = pour(knock, path)
