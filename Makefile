@@ -4,6 +4,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.complete
+# Modules in .venv are compiled when they are first imported, and must then be kept, or every command does it again.
+export PYTHONDONTWRITEBYTECODE :=
 
 setup: $(STAMP)
 
