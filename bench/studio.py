@@ -8,7 +8,8 @@ graphics card: this is the worst case of a laptop. In one training, stretches in
 lie between stretches in which it is closed, so that what drifts falls on both sides; steps are counted by their own
 times.
 First paint is that of the browser (first contentful paint); CPU is that of the server's process up to then. Updates are
-counted in the page: changes of the figures beside the curve.
+counted in the page, after the stretch that is timed: pictures of the figures beside the curve that differ from the one
+before.
 """
 
 from __future__ import annotations
@@ -42,11 +43,24 @@ LEAST_UPDATES = 5.0
 MOST_LOSS = 0.05
 WARM_STEPS = 20
 SETTLE_SECONDS = 1.5  # until the page is there
-COUNT = """() => {
-  window.updates = 0;
-  const seen = new MutationObserver(() => { window.updates += 1; });
-  seen.observe(document.querySelector('.figures'), { subtree: true, childList: true, characterData: true });
+# Pictures of the figures that differ from the one before, in so many milliseconds.
+COUNT = """async (milliseconds) => {
+  const figures = document.querySelector('.figures canvas');
+  const copy = document.createElement('canvas');
+  [copy.width, copy.height] = [figures.clientWidth, figures.clientHeight];
+  const pen = copy.getContext('2d', { willReadFrequently: true });
+  let [before, changes, began] = [null, 0, performance.now()];
+  while (performance.now() - began < milliseconds) {
+    pen.clearRect(0, 0, copy.width, copy.height);
+    pen.drawImage(figures, 0, 0, copy.width, copy.height);
+    const now = pen.getImageData(0, 0, copy.width, copy.height).data;
+    if (before && now.some((value, i) => value !== before[i])) changes += 1;
+    before = now;
+    await new Promise((resolve) => setTimeout(resolve, 40));
+  }
+  return changes;
 }"""
+COUNT_SECONDS = 4.0
 PAINTED = """() => performance.getEntriesByName('first-contentful-paint').length > 0
   && document.querySelector('.stage h1') !== null"""
 
@@ -132,11 +146,10 @@ def watch(folder: Path, browser: Any, rounds: int, seconds: float) -> tuple[list
             page.locator("tr", has_text="watched").first.click()
             page.locator("[data-testid=figure-state]", has_text="running").wait_for()
             time.sleep(SETTLE_SECONDS)
-            page.evaluate(COUNT)
             spent, drawn = cpu_seconds(server), browser_cpu_seconds()
             watched = stretch(2 * seconds)
             spent, drawn = cpu_seconds(server) - spent, browser_cpu_seconds() - drawn
-            updates.append(page.evaluate("() => window.updates") / (2 * seconds))
+            updates.append(page.evaluate(COUNT, 1000 * COUNT_SECONDS) / COUNT_SECONDS)
             page.close()
             wait_until_idle(server)
             stretches.append((before, watched, stretch(seconds)))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,23 @@ def test_a_training_that_went_back_is_read_anew(tmp_path: Path) -> None:
     write(run, [step(1, nats=5.0)], mode="w")
     assert follower.read()
     assert follower.curves("steps")[0] == [[1, 5.0 / LN2]]
+
+
+def test_what_was_fetched_is_taken_in_up_to_a_moment_of_the_clock(tmp_path: Path) -> None:
+    run = made(tmp_path)
+    follower = Follower.of(run)
+    write(run, [step(number) for number in range(1, 11)])  # a tenth of a second each
+    os.utime(run.path / "metrics.jsonl", (5000.0, 5000.0))
+    assert follower.fetch()
+    assert follower.trained == []
+    assert follower.clock(5000.0) == pytest.approx(1.0)
+    follower.take(follower.clock(4999.55))
+    assert follower.trained[-1].step == 5
+    follower.take(follower.clock(4999.55))
+    assert follower.trained[-1].step == 5
+    follower.take()
+    assert follower.trained[-1].step == 10
+    assert follower.clock(5000.3) == pytest.approx(1.3)  # between two steps the clock goes on
 
 
 @given(st.lists(st.tuples(st.floats(0.1, 9), st.integers(1, 50)), min_size=1, max_size=2500))

@@ -32,6 +32,7 @@ def make_site(studio: Studio) -> Any:
     from nicegui import ui
     from starlette.formparsers import MultiPartParser
 
+    from inkling.studio.components.live import BRUSH
     from inkling.studio.frame import ENTRIES, Entry, frame
     from inkling.studio.nonces import Nonces
 
@@ -42,6 +43,10 @@ def make_site(studio: Studio) -> Any:
     @outer.get("/studio.css")
     def looks() -> FileResponse:
         return FileResponse(Path(__file__).with_name("studio.css"), media_type="text/css")
+
+    @outer.get(BRUSH)
+    def brush() -> FileResponse:
+        return FileResponse(Path(__file__).parent / "components" / BRUSH[1:], media_type="text/javascript")
 
     def register(entry: Entry) -> None:
         @ui.page(entry.path, title=f"{entry.title} · Inkling", response_timeout=20)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import deque
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -66,6 +67,8 @@ class Follower:
     trained: list[Point] = field(default_factory=list)
     judged: list[tuple[int, float, float]] = field(default_factory=list)  # step, seconds, nats a token
     written: float = 0.0  # when it last grew, in seconds of the clock
+    newest: float = 0.0  # seconds of training then
+    _rows: deque[dict[str, Any]] = field(default_factory=deque)  # fetched, and not taken in yet
     _offset: int = 0
     _together: int = 1  # steps in a point
     _open: int = 0  # steps in the last point so far
@@ -76,13 +79,20 @@ class Follower:
 
     def read(self) -> bool:
         """Takes in what was written since; whether that was anything."""
+        found = self.fetch()
+        self.take()
+        return found
+
+    def fetch(self) -> bool:
+        """Reads what was written since, to be taken in; whether that was anything."""
         try:
             found = self.path.stat()
         except OSError:
             return False
-        size, self.written = found.st_size, found.st_mtime
+        size = found.st_size
         if size < self._offset:  # a training that went on again wrote it anew from an earlier step
             self.__init__(self.path, self.unit)  # type: ignore[misc]
+        self.written = found.st_mtime
         if size == self._offset:
             return False
         with self.path.open("rb") as file:
@@ -92,10 +102,24 @@ class Follower:
         self._offset += whole
         for line in new[:whole].splitlines():
             try:
-                self._take(json.loads(line))
+                row = json.loads(line)
+                self.newest = float(row["seconds"])
             except (ValueError, KeyError, TypeError):
                 continue
+            self._rows.append(row)
         return whole > 0
+
+    def take(self, until: float = math.inf) -> None:
+        """Takes in what was fetched, up to this second of the training."""
+        while self._rows and self._rows[0]["seconds"] <= until:
+            try:
+                self._take(self._rows.popleft())
+            except (KeyError, TypeError):
+                continue
+
+    def clock(self, moment: float) -> float:
+        """Seconds of training at a moment of the clock, while it goes on."""
+        return self.newest + moment - self.written
 
     def _take(self, row: dict[str, Any]) -> None:
         if row.get("held_out_nats_per_token") is not None:

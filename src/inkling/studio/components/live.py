@@ -6,7 +6,7 @@ themselves: what is new is sent to a method of theirs (and not kept in `_props`,
 that is painted. NiceGUI's own `run_method` sends `return …`, which a page first fails to run and then runs wrapped in a
 function; `_tell` sends an expression, and what is long as JSON, which a browser reads faster than code. A message
 wakes half a dozen threads of a browser whatever is in it, so figures that come one after another are sent a few at a
-time, and the page shows them as far apart as they came.
+time, and the page shows them as far apart as they came, painted by a thread of their own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from typing import Any
 from nicegui.element import Element
 
 DIGITS = 5
-TOGETHER = 3  # figures in a message, where they may wait
+BRUSH = "/live_brush.js"  # what paints figures: a file beside this one, served by `site.py`
+Figures = Mapping[str, tuple[str, str]]  # key → what it says, and its name
 
 
 @dataclass(frozen=True)
@@ -60,16 +61,11 @@ class LiveFigures(Element, component="live_figures.js"):
         super().__init__()
         self._props["keys"] = list(keys)
         self._props["apart"] = 1000 * apart_seconds
-        self._said: dict[str, list[str]] = {}
-        self._waiting: list[dict[str, list[str]]] = []
+        self._props["brush"] = BRUSH
+        self._said: tuple[Figures, ...] = ()
 
-    def say(self, figures: Mapping[str, tuple[str, str]], may_wait: bool = False) -> None:
-        """All figures: key → what it says, and its name. Those that may wait are followed by others soon."""
-        sent = {key: list(words) for key, words in figures.items()}
-        may_wait = may_wait and bool(self._said)  # the first are looked for
-        if sent != self._said:
-            self._said = sent
-            self._waiting.append(sent)
-        if self._waiting and (not may_wait or len(self._waiting) >= TOGETHER):
-            _tell(self, "say", self._waiting)
-            self._waiting = []
+    def say(self, *several: Figures) -> None:
+        """What is to be shown from now on; or several, one after another, that are followed by others soon."""
+        if several != self._said:
+            self._said = several
+            _tell(self, "say", several)

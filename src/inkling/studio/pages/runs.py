@@ -1,7 +1,8 @@
 """Runs: all of them, the curves of those that are chosen, live while they train; starting, stopping, going on.
 
-The list is looked at once a second; the figures of a chosen run that is in training are said five times, and its curves
-drawn when they have grown by what can be seen. What is sent is a few hundred points of the curves that have grown.
+The list is looked at once a second; the figures of a chosen run that is in training are shown five times, and its
+curves drawn when they have grown by what can be seen. What is sent is a few hundred points of the curves that have
+grown.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from nicegui import ui
+from nicegui import background_tasks, ui
 
 from inkling.errors import InklingError
 from inkling.runs.run import Run
 from inkling.studio.components.live import Curve, LivePlot
 from inkling.studio.frame import empty
 from inkling.studio.pages.runs_form import form
-from inkling.studio.pages.runs_one import LIVE_SECONDS, OneRun
+from inkling.studio.pages.runs_one import LIVE_SECONDS, TOGETHER, OneRun
 from inkling.studio.state import Studio
 from inkling.studio.views_runs import Follower, Rows
 from inkling.studio.work import aside, say_error
@@ -91,7 +92,7 @@ class RunsPage:
         self.table.on("rowClick", lambda event: self.choose([event.args[1]["name"]]), [[], ["name"], None])
         ui.timer(0.01, self.look, once=True)
         ui.timer(LIST_SECONDS, self.look)
-        ui.timer(LIVE_SECONDS, self.follow)
+        ui.timer(LIVE_SECONDS * TOGETHER, self.follow)
 
     # ------------------------------------------------------------------------------------------- the list
 
@@ -153,6 +154,7 @@ class RunsPage:
         self.title.set_text(self.chosen[0] if len(self.chosen) == 1 else f"{len(self.chosen)} runs")
         self.one.choose(self.chosen[0] if len(self.chosen) == 1 else None)
         self.drawn = False
+        background_tasks.create(self.follow())  # at once
 
     def turn(self, over: str) -> None:
         self.over, self.drawn = over, False
@@ -163,7 +165,7 @@ class RunsPage:
             return
         self.busy = True
         try:
-            grown = await aside(self.read) if len(self.chosen) > 1 or not self.drawn else self.read()
+            grown = await aside(self.fetch) if len(self.chosen) > 1 or not self.drawn else self.fetch()
             self.grown = self.grown or grown
             if len(self.chosen) == 1:
                 name = self.chosen[0]
@@ -171,6 +173,8 @@ class RunsPage:
                     self.told = True
                     await self.one.look(name)
                 self.one.say(self.followers[name])
+            for follower in self.followers.values():
+                follower.take()
             now = time.monotonic()
             if not self.drawn or (self.grown and now - self.painted >= self.rest()):
                 self.draw_curves()
@@ -181,8 +185,8 @@ class RunsPage:
         finally:
             self.busy = False
 
-    def read(self) -> bool:
-        grown = [follower.read() for follower in list(self.followers.values())]  # all of them, not up to the first
+    def fetch(self) -> bool:
+        grown = [follower.fetch() for follower in list(self.followers.values())]  # all of them, not up to the first
         return any(grown)
 
     def rest(self) -> float:

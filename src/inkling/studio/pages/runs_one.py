@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 
@@ -11,13 +12,14 @@ from inkling.errors import InklingError
 from inkling.pictures.harmless import safe
 from inkling.runs.presence import newest_sample, state_of
 from inkling.runs.run import Run
-from inkling.studio.components.live import LiveFigures
+from inkling.studio.components.live import Figures, LiveFigures
 from inkling.studio.state import Studio
 from inkling.studio.views_runs import Follower, Progress, duration, figure_of
 from inkling.studio.work import aside, told
 
 SAMPLE_TOKENS = {"character": 160, "byte": 160}
-LIVE_SECONDS = 0.18  # between two sayings of the figures of a training
+LIVE_SECONDS = 0.185  # from one showing of the figures of a training to the next
+TOGETHER = 3  # showings for which is read and sent once
 FIGURES = {
     "state": "state",
     "loss": "training text",
@@ -71,26 +73,39 @@ class OneRun:
         background_tasks.create(self._write(run, state))  # the curves need not wait for it
 
     def say(self, follower: Follower) -> None:
-        """What changes with every step; between two steps the clock goes on."""
+        """What changes with every step; of a training that goes on, what was fetched is shown as it came."""
         if self.run is None:
             return
+        if self.state != "running":
+            follower.take()
+            self.figures.say(self._figures(self.run, follower, None))
+            return
+        now = time.time()
+        said = []
+        for ago in reversed(range(TOGETHER)):
+            clock = follower.clock(now - ago * LIVE_SECONDS)
+            follower.take(clock if ago else math.inf)
+            said.append(self._figures(self.run, follower, clock))
+        self.figures.say(*said)
+
+    def _figures(self, run: Run, follower: Follower, clock: float | None) -> Figures:
+        """Between two steps of a training that goes on, its clock does too."""
         said, names, unit = {"state": self.state}, FIGURES, follower.unit
-        progress = Progress.of(self.run, follower)
+        progress = Progress.of(run, follower)
         if progress is not None:
             names = FIGURES | {key: f"{unit.name}, {FIGURES[key]}" for key in ("loss", "held-out")}
-            running = self.state == "running"
-            since = max(0.0, time.time() - follower.written) if running else 0.0
+            since = 0.0 if clock is None else max(0.0, clock - progress.seconds)
             last = follower.trained[-1]
             said["loss"] = f"{unit.show(last.nats / last.tokens):.3f}"
             said["step"] = f"{progress.step:,}" + (f" of {progress.steps:,}" if progress.steps else "")
             said["speed"] = f"{progress.tokens_per_second:,.0f}"
-            said["time"] = duration(progress.seconds + since, tenths=running)
-            said["left"] = duration(max(0.0, progress.seconds_left - since)) if running else "–"
+            said["time"] = duration(progress.seconds + since, tenths=clock is not None)
+            said["left"] = "–" if clock is None else duration(max(0.0, progress.seconds_left - since))
             if follower.judged:
                 said["held-out"] = f"{unit.show(follower.judged[-1][2]):.3f}"
         elif self.state == "finished":
-            said["held-out"] = figure_of(self.run) or "–"
-        self.figures.say({key: (words, names[key]) for key, words in said.items()}, self.state == "running")
+            said["held-out"] = figure_of(run) or "–"
+        return {key: (words, names[key]) for key, words in said.items()}
 
     async def _write(self, run: Run, state: str) -> None:
         """What the model writes: in training, what it laid down itself; after that, what it is asked for here."""
