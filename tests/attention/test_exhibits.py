@@ -11,6 +11,7 @@ import pytest
 from inkling.attention.exhibits import (
     copy_chart,
     failure_chart,
+    integrals,
     law_chart,
     part_bars,
     pictures,
@@ -159,6 +160,16 @@ def test_what_arrives_is_a_share_of_all_draws() -> None:
     assert sum(two.heights) == pytest.approx(1)
     assert one.heights[0] + one.heights[-1] > 0.7  # one head swings
     assert two.heights[4] + two.heights[5] > 0.7  # two hold still, at the one half between these bars
+
+
+@pytest.mark.parametrize("kind", ["copy", "average", "noise", "heads"])
+@pytest.mark.parametrize("alpha", [0.0, 0.01])
+def test_the_integrals_that_are_announced_are_worked_out(kind: Kind, alpha: float) -> None:
+    setting, calls = Setting(kind, keys=4, noise=0.5, alpha=alpha), list[None]()
+    found = experiment(setting, 500, on_integral=lambda: calls.append(None))
+    assert len(calls) == integrals(setting, with_pictures=False)
+    found.page(lambda: calls.append(None))
+    assert len(calls) == integrals(setting)
 
 
 def test_what_samples_say_can_be_drawn_before_integrals_are_solved() -> None:

@@ -78,6 +78,19 @@ def test_every_slider_gives_the_figures_of_the_command(open_page: Callable[..., 
     settled(page, "--keys 6 --beta 11 --noise 0.45 --alpha 0 --coherence 0.2")
 
 
+def test_figures_that_take_long_say_how_far_they_are_and_can_be_cancelled(open_page: Callable[..., Any]) -> None:
+    page = open_page("/attention")
+    press(page, "α", "ArrowRight ArrowRight")
+    press(page, "Coherence", "ArrowRight ArrowRight ArrowRight ArrowRight")
+    page.get_by_label("Keys, as a number").fill("150")  # half a minute
+    page.get_by_text(re.compile("Exact figures: [0-9]+ of 13 integrals")).wait_for()
+    page.get_by_role("button", name="Cancel", exact=True).click()
+    page.get_by_test_id("samples").filter(has_text="Cancelled: these figures are from fewer samples.").wait_for()
+    page.get_by_label("Keys, as a number").fill("150")
+    page.get_by_label("Keys, as a number").fill("9")  # what was begun ends by itself, and this is worked out
+    settled(page, "--keys 9 --beta 10 --noise 0.5 --alpha 0.002 --coherence 0.2")
+
+
 def test_each_experiment_has_its_own_command_and_switches(open_page: Callable[..., Any]) -> None:
     page = open_page("/attention")
     page.get_by_role("button", name="Copy", exact=True).click()

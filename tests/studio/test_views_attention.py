@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import shlex
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,12 @@ from inkling.attention.laboratory import Setting, experiment
 from inkling.cli.app import app
 from inkling.errors import UsageError
 from inkling.figures import HeatMap, Panels
+from inkling.studio import tasks_attention
 from inkling.studio.views_attention import (
     Wishes,
     command_of,
     draft,
+    is_long,
     maps_of_panels,
     pack,
     setting_of,
@@ -61,6 +64,30 @@ def test_the_command_that_is_shown_gives_the_figures_that_are_shown(changes: dic
     assert answer.samples == said["samples"] == 3000
     for figure in answer.figures:
         assert by_name[figure["name"]] == pytest.approx(dict(figure), nan_ok=True)
+
+
+@pytest.mark.parametrize("kind", ["heads", "noise", "same"])
+def test_a_child_gives_the_same_and_says_how_far_it_is(kind: str) -> None:
+    setting = setting_of(GIVEN | {"kind": kind, "alpha": 0.01, "coherence": 0.3})
+    said: list[float | None] = []
+    arguments = json.loads(json.dumps({**asdict(setting), "samples": 3000}))
+    found = tasks_attention.experiment(arguments, lambda done, sentence: said.append(done))
+    assert json.dumps(found) == json.dumps(asdict(settled(setting, 3000)))
+    parts = {"heads": 13, "noise": 1, "same": 3}[kind]  # two heads and one alone, and ten points of a curve
+    assert said == [None, *(pytest.approx(part / parts) for part in range(1, parts + 1))]
+
+
+def test_what_takes_seconds_is_for_a_child() -> None:
+    def long(samples: int = 200_000, **changes: Any) -> bool:
+        return is_long(setting_of(GIVEN | changes), samples)
+
+    assert not long()
+    assert not long(keys=200)
+    assert not long(keys=50, alpha=0.1)
+    assert long(keys=200, alpha=0.1)
+    assert long(keys=200, coherence=0.5)
+    assert long(keys=20, alpha=0.1, coherence=0.5)
+    assert long(samples=1_000_000, keys=200)
 
 
 def test_a_draft_has_fewer_samples_and_says_so() -> None:

@@ -14,7 +14,7 @@ them) or equal; where they share noise, covariances come from two_heads.py, for 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import NormalDist
@@ -140,9 +140,13 @@ class Exact:
         return self.table()._repr_html_()
 
 
-def exact(case: Case, solve: bool = True) -> Exact:
-    """All that is known; without `solve` only what needs no integral, and NaN for the rest."""
-    laws = tuple(_head(case, h, solve) for h in range(case.heads))
+def exact(case: Case, solve: bool = True, on_integral: Callable[[], None] = lambda: None) -> Exact:
+    """All that is known; without `solve` only what needs no integral, and NaN for the rest. `on_integral` is called
+    after those of each head."""
+    laws = []
+    for h in range(case.heads):
+        laws.append(_head(case, h, solve))
+        on_integral()
     mixing = case.mixing
     means = mixing @ np.stack([law.mean_weights for law in laws])
     if case.heads_are_equal:
@@ -152,7 +156,7 @@ def exact(case: Case, solve: bool = True) -> Exact:
     else:
         variances = _correlated(case, laws)
     output = means if case.values is None else means @ case.values
-    return Exact(case, laws, means, variances, output)
+    return Exact(case, tuple(laws), means, variances, output)
 
 
 def _correlated(case: Case, laws: Sequence[HeadLaw]) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +17,32 @@ FEW_KEYS = 24
 SWINGS = 0.25  # of samples nearly all or nothing
 TENTHS = 10
 ONE, TWO = "one head", "two heads"
+CURVE_POINTS = 10  # of the curve of failures, where each is an integral
 A_PART, B_PART = "part of v_a in the output", "part of v_b in the output"
 
 
-def experiment_page(found: Experiment) -> Page:
-    return Page(found.title, (Prose("\n\n".join(sentences(found))), found.table(), *pictures(found)))
+def experiment_page(found: Experiment, on_integral: Callable[[], None] = lambda: None) -> Page:
+    drawn = pictures(found, on_integral=on_integral)
+    return Page(found.title, (Prose("\n\n".join(sentences(found))), found.table(), *drawn))
 
 
-def pictures(found: Experiment, patient: bool = True) -> tuple[Exhibit, ...]:
+def integrals(setting: Setting, with_pictures: bool = True) -> int:
+    """How often an experiment, and its pictures, call `on_integral`."""
+    heads = len(setting.looks) + (setting.kind == "heads")  # one head alone is compared with
+    return heads + (CURVE_POINTS if with_pictures and _has_curve(setting) and _needs_integrals(setting) else 0)
+
+
+def _needs_integrals(setting: Setting) -> bool:
+    return bool(setting.alpha or setting.coherence)
+
+
+def _has_curve(setting: Setting) -> bool:
+    return setting.kind == "heads" and not setting.same and setting.noise > 0
+
+
+def pictures(
+    found: Experiment, patient: bool = True, on_integral: Callable[[], None] = lambda: None
+) -> tuple[Exhibit, ...]:
     """Where one is not `patient`, without the one whose every point is an integral."""
     kind = found.setting.kind
     noisy = bool(found.case.score_deviations.any())
@@ -37,9 +55,8 @@ def pictures(found: Experiment, patient: bool = True) -> tuple[Exhibit, ...]:
         drawn += [cloud(found), part_bars(found)]
     if kind in ("average", "noise") and noisy:
         drawn.append(law_chart(found))
-    integrals = bool(found.setting.alpha or found.setting.coherence)
-    if kind == "heads" and not found.setting.same and found.setting.noise and (patient or not integrals):
-        drawn.append(failure_chart(found))
+    if _has_curve(found.setting) and (patient or not _needs_integrals(found.setting)):
+        drawn.append(failure_chart(found, on_integral))
     return tuple(drawn)
 
 
@@ -338,7 +355,7 @@ def law_chart(found: Experiment) -> Chart:
     )
 
 
-def failure_chart(found: Experiment) -> Chart:
+def failure_chart(found: Experiment, on_integral: Callable[[], None] = lambda: None) -> Chart:
     s, scale = found.setting, found.case.scale
     top = max(100.0, 2 * abs(s.beta) * scale)
     fine = np.geomspace(0.5, top, 80)
@@ -348,10 +365,10 @@ def failure_chart(found: Experiment) -> Chart:
             name = f"{n} keys" if not s.alpha else f"{n} keys, α → 0"
             y = [failure_formula(n, float(beta), s.noise) for beta in fine]
             lines.append(Line(name, (fine / scale).tolist(), y))
-    if s.alpha or s.coherence:
-        coarse = np.geomspace(0.5, top, 10) / scale
+    if _needs_integrals(s):
+        coarse = np.geomspace(0.5, top, CURVE_POINTS) / scale
         here = f"{s.keys} keys as set"
-        lines.append(Line(here, coarse.tolist(), failure_curve(s, coarse)))
+        lines.append(Line(here, coarse.tolist(), failure_curve(s, coarse, on_integral)))
     return Chart(
         "How often head 1 loses its key",
         "β",

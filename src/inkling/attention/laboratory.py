@@ -13,7 +13,7 @@ randomness left (no noise), its standard error is the rounding of single precisi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -153,10 +153,10 @@ class Experiment:
         note = f"{self.simulated.samples:,} samples; – where there is no exact form."
         return figures_table("Exact and simulated", self.figures, note)
 
-    def page(self) -> Page:
+    def page(self, on_integral: Callable[[], None] = lambda: None) -> Page:
         from inkling.attention.exhibits import experiment_page
 
-        return experiment_page(self)
+        return experiment_page(self, on_integral)
 
     def _repr_html_(self) -> str:
         return self.page()._repr_html_()
@@ -194,14 +194,16 @@ def figures_table(title: str, figures: Sequence[Figure], *notes: str) -> Table:
 FAILURE = "head {}: failure probability"
 
 
-def experiment(setting: Setting, samples: int = SAMPLES, solve: bool = True) -> Experiment:
+def experiment(
+    setting: Setting, samples: int = SAMPLES, solve: bool = True, on_integral: Callable[[], None] = lambda: None
+) -> Experiment:
     """Both ways through one case; without `solve` only what samples say, for who cannot wait for integrals."""
     case = setting.case()
-    known, drawn = exact(case, solve), simulate(case, np.random.default_rng(setting.seed), samples)
+    known, drawn = exact(case, solve, on_integral), simulate(case, np.random.default_rng(setting.seed), samples)
     alone = None
     if setting.kind == "heads":
         single = setting.case(((setting.a, setting.b),))
-        alone = (exact(single, solve), simulate(single, np.random.default_rng(setting.seed), samples))
+        alone = (exact(single, solve, on_integral), simulate(single, np.random.default_rng(setting.seed), samples))
     figures = tuple(_figures(setting, known, drawn))
     if alone is not None:
         figures += tuple(_part_figures("one head", setting, *alone))
@@ -273,8 +275,12 @@ def _part_figures(whose: str, setting: Setting, known: Exact, drawn: Simulated) 
         )
 
 
-def failure_curve(setting: Setting, betas: Floats) -> list[float]:
+def failure_curve(setting: Setting, betas: Floats, on_integral: Callable[[], None] = lambda: None) -> list[float]:
     """Failure probability of head 1 at each β, to which scores are proportional."""
     case = replace(setting, beta=1.0).case()
     means, deviations, looks = case.score_means[0], case.score_deviations[0], np.array(case.looks[0])
-    return [share_below(beta * means, abs(beta) * deviations, looks, HALF) for beta in betas.tolist()]
+    shares = []
+    for beta in betas.tolist():
+        shares.append(share_below(beta * means, abs(beta) * deviations, looks, HALF))
+        on_integral()
+    return shares

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
@@ -326,7 +327,9 @@ def _experiment(
     check_seed(seed)
     sharpness = _beta(beta, t)
     _check_size(keys, dimension, coherence, MOST_ORTHONORMAL)
+    from inkling.attention.exhibits import integrals
     from inkling.attention.laboratory import Setting, experiment
+    from inkling.report.terminal import progress
 
     setting = Setting(
         kind,
@@ -342,15 +345,25 @@ def _experiment(
         same=same,
         seed=seed,
     )
-    show(experiment(setting, samples), html, svg, json)
+    pages = not json or html is not None or svg is not None
+    with progress(integrals(setting, pages), "Integrals", "integrals") as bar:
+        bar.update(0)
+        done = count(1)
+        found = experiment(setting, samples, on_integral=lambda: bar.update(next(done)))
+        page = found.page(lambda: bar.update(next(done))) if pages else None
+    show(found, html, svg, json, page)
 
 
-def show(found: Shown, html: str | None, svg: str | None, json: bool) -> None:
+def show(found: Shown, html: str | None, svg: str | None, json: bool, page: Page | None = None) -> None:
+    """On the terminal and in files; `page` where it was made already."""
     from inkling.figures import Prose, Table
     from inkling.report.page import save, write
     from inkling.report.terminal import notice, print_page
 
-    page = found.page()
+    if json and html is None and svg is None:
+        print_json(found.to_json())
+        return
+    page = page or found.page()
     if html is not None:
         write(page, Path(html))
         notice(f"Wrote {html}.")

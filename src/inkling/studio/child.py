@@ -18,6 +18,7 @@ JOBS = {
     "look-at-file": "tasks_files:look_at_file",
     "ruler": "tasks_compare:ruler",
     "mistakes": "tasks_classify:mistakes",
+    "experiment": "tasks_attention:experiment",
     "census": "tasks_attention:census",
     "order": "tasks_attention:order",
     "answers": "tasks_knowledge:answers",

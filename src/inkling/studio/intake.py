@@ -76,7 +76,7 @@ def upload(studio: Studio, label: str, on_file: Callable[[Received], Awaitable[N
 class OneFile:
     """A place for a file, and the one that was handed in last; `on_change` is called when that is another, or none."""
 
-    def __init__(self, studio: Studio, label: str, on_change: Callable[[], None]) -> None:
+    def __init__(self, studio: Studio, label: str, on_change: Callable[[], Awaitable[None] | None]) -> None:
         self.file: Received | None = None
         self._changed = on_change
         self._place = upload(studio, label, self._receive)
@@ -84,8 +84,13 @@ class OneFile:
     async def _receive(self, file: Received) -> None:
         self.file = file
         self._place.reset()
-        self._changed()
+        await self._tell()
 
-    def forget(self) -> None:
+    async def forget(self) -> None:
         self.file = None
-        self._changed()
+        await told(self._tell)()
+
+    async def _tell(self) -> None:
+        found = self._changed()
+        if found is not None:
+            await found

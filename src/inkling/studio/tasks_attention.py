@@ -1,15 +1,34 @@
-"""What takes long on the page of attention, in a child: the census of heads (of a run on a text, or of a small model
-that is trained first), and a head for many wishes."""
+"""What takes long on the page of attention, in a child: an experiment with many keys that differ, the census of heads
+(of a run on a text, or of a small model that is trained first), and a head for many wishes."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 TRAINING = 0.8  # of the way, where a small model is trained first
+
+
+def experiment(arguments: dict[str, Any], say: Callable[[float | None, str], None]) -> dict[str, Any]:
+    """The fields of a `Setting`, and `samples` → the whole answer, as the page draws it."""
+    from inkling.attention.exhibits import integrals
+    from inkling.attention.laboratory import Setting
+    from inkling.studio.views_attention import settled
+
+    samples = int(arguments.pop("samples"))
+    setting = Setting(**arguments)
+    done, of = count(1), integrals(setting)
+
+    def on_integral() -> None:
+        so_far = next(done)
+        say(so_far / of, f"Exact figures: {so_far} of {of} integrals")
+
+    say(None, "Exact figures, each from an integral …")
+    return asdict(settled(setting, samples, on_integral))
 
 
 def census(arguments: dict[str, Any], say: Callable[[float | None, str], None]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What the page of attention shows, without the page: answers to settings, wishes as text and as links, packed maps.
 
 draft(setting)          at once: fewer samples, and exact figures only where they take no time
-settled(setting, n)     all of it, as `inkling attention KIND --json` says it
+settled(setting, n)     all of it, as `inkling attention KIND --json` says it; in a child where it is_long
 Wishes                  tokens and wishes in words, changed by drawing a link
 pack(weights)           the maps of all heads as half-precision numbers, row by row up to the diagonal
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 FEW = 20_000  # samples, while a slider moves
 LEAST = 2_000
 AT_ONCE = 2_000_000  # samples × keys that take no time
+LONG_DRAWS = 50_000_000  # samples × keys that take seconds
 MOST_KEYS = 1000  # here; also of dimensions
 SHOWN_TOKEN = 24  # characters of a token beside a map
 
@@ -52,10 +53,17 @@ def draft(setting: Setting) -> Answer:
     return _answer(experiment(setting, samples, solve=is_quick(setting)), whole=False)
 
 
-def settled(setting: Setting, samples: int) -> Answer:
+def settled(setting: Setting, samples: int, on_integral: Callable[[], None] = lambda: None) -> Answer:
     from inkling.attention.laboratory import experiment
 
-    return _answer(experiment(setting, samples), whole=True)
+    return _answer(experiment(setting, samples, on_integral=on_integral), whole=True, on_integral=on_integral)
+
+
+def is_long(setting: Setting, samples: int) -> bool:
+    """Whether all of it takes more than a second or two, so that one wants to see how far it is, and to end it."""
+    differ = bool(setting.alpha and setting.coherence)  # every key noisy, and no two of the same law
+    many = setting.keys > (8 if differ else 60)
+    return samples * setting.keys > LONG_DRAWS or (bool(setting.alpha or setting.coherence) and many)
 
 
 def is_quick(setting: Setting) -> bool:
@@ -66,13 +74,13 @@ def is_quick(setting: Setting) -> bool:
     return not setting.coherence and setting.keys <= 100 and setting.kind != "heads"
 
 
-def _answer(found: Experiment, whole: bool) -> Answer:
+def _answer(found: Experiment, whole: bool, on_integral: Callable[[], None] = lambda: None) -> Answer:
     from inkling.attention.exhibits import pictures, sentences
     from inkling.figures import Prose
     from inkling.pictures.markup import section
 
     solved = not math.isnan(found.failure_probability)
-    exhibits: list[Exhibit] = list(pictures(found, patient=whole))
+    exhibits: list[Exhibit] = list(pictures(found, patient=whole, on_integral=on_integral))
     if solved:
         exhibits = [Prose("\n\n".join(sentences(found)), "In words"), *exhibits, found.table()]
     sections = {each.title: section(each) for each in exhibits}

@@ -1,7 +1,7 @@
 """The laboratory: sliders, and what n keys and a query give, exact beside simulated.
 
 While a slider moves, an answer from fewer samples comes within a moment, and says how few; a little after it has come
-to rest, the one that the command gives.
+to rest, the one that the command gives; where that takes seconds, from a process that can be ended.
 """
 
 from __future__ import annotations
@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
 from inkling.errors import InklingError
 from inkling.studio.pages.attention_sections import Sections
-from inkling.studio.views_attention import MOST_KEYS, Answer, command_of, draft, setting_of, settled
+from inkling.studio.views_attention import MOST_KEYS, Answer, command_of, draft, is_long, setting_of, settled
+from inkling.studio.waiting import Waiting
 from inkling.studio.work import Latest
 
 if TYPE_CHECKING:
@@ -103,6 +105,7 @@ class Laboratory:
             with ui.element("div").classes("line said-line"):
                 self.busy = ui.spinner(size="1rem").props("aria-hidden=true")
                 self.said = ui.label().classes("quiet grow number").props("aria-live=polite data-testid=samples")
+            self._waiting = Waiting()
             self.wrong = ui.label().classes("wrong").props("role=alert")
             self.wrong.set_visibility(False)
             self.command = ui.label().classes("command").props("data-testid=lab-command")
@@ -127,6 +130,7 @@ class Laboratory:
     async def _changed(self) -> None:
         self._changes += 1
         mine = self._changes
+        self._waiting.cancel()
         try:
             setting, samples = self.setting(), int(self._values["samples"].value)
             answer = await self._quick(draft, setting)
@@ -136,12 +140,28 @@ class Laboratory:
             await asyncio.sleep(REST_SECONDS)
             if mine != self._changes:
                 return
+            if is_long(setting, samples):
+                await self._work_out(setting, samples, mine)
+                return
             answer = await self._whole(settled, setting, samples)
             if answer is not None and mine == self._changes:
                 self._draw(answer, setting, samples)
         except InklingError as error:
             if mine == self._changes:
                 self._complain(str(error))
+
+    async def _work_out(self, setting: Setting, samples: int, mine: int) -> None:
+        """In a child, with a button that ends it."""
+        found = await self._waiting.result("experiment", {**asdict(setting), "samples": samples}, "Exact figures …")
+        if mine != self._changes:
+            return
+        if found is None:
+            self.busy.set_visibility(False)
+            self.said.text = "Cancelled: these figures are from fewer samples. Change something to begin again."
+            return
+        nan = float("nan")  # JSON has none
+        figures = [{key: nan if value is None else value for key, value in each.items()} for each in found["figures"]]
+        self._draw(Answer(**{**found, "figures": tuple(figures)}), setting, samples)
 
     def _complain(self, sentence: str) -> None:
         self.wrong.text = sentence

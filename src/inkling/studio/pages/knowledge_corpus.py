@@ -9,7 +9,7 @@ from nicegui import ui
 
 from inkling.pictures.harmless import one_line
 from inkling.studio.components.marked_text import MarkedText, Piece
-from inkling.studio.intake import Received, upload
+from inkling.studio.intake import OneFile
 from inkling.studio.state import Studio
 from inkling.studio.views_knowledge import Files, mark_line, say_heard
 from inkling.studio.waiting import Waiting
@@ -19,7 +19,6 @@ from inkling.studio.work import told
 class CorpusPanel:
     def __init__(self, studio: Studio) -> None:
         self._recorded = Files()
-        self._file: Received | None = None
         self._answer, self._others = "", list[str]()
         with ui.element("div").classes("panel"):
             ui.label(
@@ -27,10 +26,10 @@ class CorpusPanel:
                 "have the name, and whether the answer stands beside it."
             ).classes("quiet")
             with ui.element("div").classes("line top knowledge-source"):
-                self._upload = upload(studio, "A corpus, a document a line (.txt, .csv, …)", self._receive)
+                self._handed = OneFile(studio, "A corpus, a document a line (.txt, .csv, …)", self._other)
                 with ui.element("div").classes("grow"):
                     self._source = ui.label().props("data-testid=corpus")
-                    self._back = ui.button("Use the training documents", on_click=self._forget)
+                    self._back = ui.button("Use the training documents", on_click=self._handed.forget)
                     self._back.props("flat dense no-caps")
             with ui.element("div").classes("line"):
                 self._about = ui.input("Name to look for").props("outlined dense").classes("grow")
@@ -44,13 +43,13 @@ class CorpusPanel:
     @property
     def paths(self) -> tuple[str, ...]:
         """Where the corpus lies; nothing if there is none."""
-        return (str(self._file.path),) if self._file else self._recorded.paths
+        return (str(self._handed.file.path),) if self._handed.file else self._recorded.paths
 
     @property
     def names(self) -> dict[str, str]:
         """What its files are called in sentences."""
         named = {path: Path(path).name for path in self._recorded.paths}
-        return {str(self._file.path): self._file.name} if self._file else named
+        return {str(self._handed.file.path): self._handed.file.name} if self._handed.file else named
 
     def set_recorded(self, files: Files) -> None:
         self._recorded = files
@@ -67,26 +66,20 @@ class CorpusPanel:
         elif self.paths:
             await self._look()
 
-    async def _receive(self, file: Received) -> None:
-        self._file = file
-        self._upload.reset()
-        self._name_source()
-        if self._answer and self._about.value:
-            await self._look()
-
-    def _forget(self) -> None:
-        self._file = None
+    async def _other(self) -> None:
         self._name_source()
         self._clear()
+        if self._answer and self._about.value and self.paths:
+            await self._look()
 
     def _clear(self) -> None:
         self._said.text = ""
         self._lines.clear()
 
     def _name_source(self) -> None:
-        self._back.visible = self._file is not None and bool(self._recorded.paths)
-        if self._file is not None:
-            self._source.text = f"Corpus: {self._file.name}"
+        self._back.visible = self._handed.file is not None and bool(self._recorded.paths)
+        if self._handed.file is not None:
+            self._source.text = f"Corpus: {self._handed.file.name}"
         elif self._recorded.paths:
             self._source.text = one_line(f"Corpus: {self._recorded.names}, as it was in the training")
         else:
@@ -104,11 +97,11 @@ class CorpusPanel:
         arguments = {
             "corpus": list(self.paths),
             "names": self.names,
-            "reading": {} if self._file else self._recorded.reading,
+            "reading": {} if self._handed.file else self._recorded.reading,
             "subject": about,
             "phrases": [phrase.strip() for phrase in phrases if phrase.strip()],
         }
-        name = self._file.name if self._file else self._recorded.names
+        name = self._handed.file.name if self._handed.file else self._recorded.names
         heard = await self._waiting.result("lines-about", arguments, "Reading the corpus …")
         if heard is None or about != (self._about.value or "").strip():
             return
