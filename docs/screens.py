@@ -74,6 +74,8 @@ def knowledge(page: Any) -> None:
 
 def claims(page: Any) -> None:
     page.get_by_role("button", name="Run E7").click()
+    page.get_by_role("button", name="Cancel E7").wait_for()
+    page.get_by_role("button", name="Run E7").wait_for(timeout=120_000)
     place = page.get_by_test_id("claim-E7")
     place.get_by_role("status").get_by_text("holds if", exact=True).wait_for(timeout=120_000)
     place.locator(".exhibit svg").first.wait_for()

@@ -6,7 +6,7 @@ import pytest
 
 from inkling.errors import InklingError
 from inkling.measure.classification import wilson
-from inkling.measure.corroboration import Corroboration, Witness, hear_witness
+from inkling.measure.corroboration import Corroboration, Witness, find_phrase, hear_witness
 
 LINES = [
     "Ada Oak. Ada Oak was born in Velden and died in Zell.",
@@ -35,6 +35,42 @@ def test_an_answer_stands_beside_a_name_only_in_one_and_the_same_line() -> None:
 
 def test_how_the_corpus_is_cut_into_blocks_changes_nothing() -> None:
     assert heard([[line] for line in LINES]) == heard([LINES])
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text", "place"),
+    [
+        ("in", "a painter walking, in Zell", 19),
+        ("in", "a painter walking", -1),
+        ("Rome", "Romeo", -1),
+        ("Rome", "Rome's Romeo", 0),
+        ("Rome", "Romeo (Rome)", 7),
+        ("19", "1912", -1),
+        ("19", "19 12", 0),
+        ("Ада", "Адам, Ада", 6),
+        ("東京", "彼は東京都に住む", 2),  # no spaces, no capitals
+        ("St.", "St.Gall", 0),  # it ends with a mark
+        ("", "anything", -1),
+    ],
+)
+def test_a_phrase_stands_as_words_of_its_own(phrase: str, text: str, place: int) -> None:
+    assert find_phrase(phrase, text) == place
+
+
+def test_an_answer_may_go_on_but_not_begin_within_a_word() -> None:
+    assert find_phrase("Milan", "born in Milano", whole=False) == 8
+    assert find_phrase("in", "a painter walking", whole=False) == -1
+    found = hear_witness(
+        "wiki.txt", [["Ada Oak, a painter, was born in Milano."]], ["Ada Oak"], [["Milan", "ain", "lano"]]
+    )
+    assert found.beside == (frozenset({"Milan"}),)
+
+
+def test_another_name_that_begins_alike_is_not_named() -> None:
+    found = hear_witness(
+        "wiki.txt", [["Ada Oakley was born in Velden.", "Ada Oak died in Zell."]], ["Ada Oak"], [TRUTH]
+    )
+    assert found.beside == (frozenset({"Zell"}),)
 
 
 def test_an_empty_answer_or_subject_is_beside_nothing() -> None:

@@ -99,6 +99,7 @@ def test_a_line_is_marked_where_name_answer_and_others_stand() -> None:
     pieces = mark_line("Ada Oak (1912 Rome - 1956 Oslo).", "Ada Oak", "Rome", ["Oslo", "Rome West", ""])
     assert "".join(piece.text for piece in pieces) == "Ada Oak (1912 Rome - 1956 Oslo)."
     assert {piece.text: piece.shade for piece in pieces if piece.shade} == {"Ada Oak": "u", "Rome": "f3", "Oslo": "a2"}
+    assert [piece.text for piece in mark_line("a painter in Rome", "", "in")] == ["a painter ", "in", " Rome"]
     assert [piece.text for piece in mark_line("a.b", "", "")] == ["a.b"]
     assert [piece.shade for piece in mark_line("a+b", "", "+")] == ["", "f3", ""]  # letters, not a pattern
 

@@ -1,7 +1,8 @@
 """What a corpus says about answers that were given without it: a judge who reads it afterwards.
 
 An answer is corroborated if some line of the corpus contains both what the question is about and the answer, letter by
-letter. One document stands on each line. For each question that leaves four cases:
+letter: the name as words of its own, the answer from where a word begins. One document stands on each line. For each
+question that leaves four cases:
 
     right and corroborated        what the model could have learned there
     right, not corroborated       luck, or knowledge that stands in other words
@@ -9,7 +10,10 @@ letter. One document stands on each line. For each question that leaves four cas
     wrong, not corroborated       made up: the corpus never pairs it with the name
 
 The share of questions whose true answer is corroborated is the ceiling for a model that knows this text and nothing
-else. "Rome" is found in "Romeo": that is generous to the model. Left out: spellings that differ, facts over two lines.
+else. "Milan" is found in "Milano", and "Rome" in "Romeo", which is generous to the model; "in" is not in "painter",
+nor "Ada Oak" in "Ada Oakley". Where words begin and end is seen at letters that have capitals, and at digits; in
+scripts without capitals, some of which leave no spaces, a phrase is found wherever its letters are. Left out:
+spellings that differ, facts over two lines.
 """
 
 from __future__ import annotations
@@ -36,6 +40,22 @@ class Witness:
         return answer.strip() in self.beside[question]
 
 
+def find_phrase(phrase: str, text: str, start: int = 0, whole: bool = True) -> int:
+    """Where a phrase first stands in a text, or −1: where a word begins, and if `whole`, where one ends."""
+    place = text.find(phrase, start) if phrase else -1
+    while place >= 0:
+        end = place + len(phrase)
+        begins = not place or not (_joins(text[place - 1]) and _joins(phrase[0]))
+        if begins and (not whole or end == len(text) or not (_joins(phrase[-1]) and _joins(text[end]))):
+            return place
+        place = text.find(phrase, place + 1)
+    return -1
+
+
+def _joins(character: str) -> bool:
+    return character.isdecimal() or character.lower() != character.upper()
+
+
 def hear_witness(
     name: str, blocks: Iterable[Sequence[str]], subjects: Sequence[str], phrases: Sequence[Iterable[str]]
 ) -> Witness:
@@ -50,14 +70,16 @@ def hear_witness(
         lines += len(block)
         text = "\n".join(line.replace("\n", " ") for line in block)  # searching a long text is faster than many lines
         for question, subject in enumerate(subjects):
-            place = text.find(subject) if subject else -1
+            place = find_phrase(subject, text)
             while place >= 0:
                 named[question] = True
                 end = text.find("\n", place)
                 end = len(text) if end < 0 else end
                 line = text[text.rfind("\n", 0, place) + 1 : end]
-                beside[question] |= {phrase for phrase in wanted[question] if phrase in line}
-                place = text.find(subject, end)
+                beside[question] |= {
+                    phrase for phrase in wanted[question] if find_phrase(phrase, line, whole=False) >= 0
+                }
+                place = find_phrase(subject, text, end)
     return Witness(name, lines, tuple(named), tuple(map(frozenset, beside)))
 
 

@@ -54,7 +54,7 @@ def answers(arguments: dict[str, Any], say: Say) -> dict[str, Any]:
 def lines_about(arguments: dict[str, Any], say: Say) -> dict[str, Any]:
     """`corpus` (paths), `reading` of it, `names`, `subject`, `phrases` → how many lines there are, how many have the
     subject, the first of them, and which of the phrases stand in such a line."""
-    from inkling.measure.corroboration import hear_witness
+    from inkling.measure.corroboration import find_phrase, hear_witness
     from inkling.studio.naming import calling
     from inkling.text.corpus import Corpus
 
@@ -66,7 +66,7 @@ def lines_about(arguments: dict[str, Any], say: Say) -> dict[str, Any]:
         nonlocal named
         for block in blocks:
             for line in block:
-                if subject in line:
+                if find_phrase(subject, line) >= 0:
                     named += 1
                     if len(shown) < MOST_LINES:
                         shown.append(cut_around(line, subject))

@@ -6,13 +6,13 @@ runs lies. They are used only if they are byte for byte what the run learned fro
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inkling.errors import InklingError
+from inkling.measure.corroboration import find_phrase
 from inkling.studio.views_classify import Shaded
 
 if TYPE_CHECKING:
@@ -162,12 +162,14 @@ def mark_line(line: str, about: str, answer: str, others: Iterable[str] = ()) ->
     shades |= {about: ("u", "what the question is about")} if about.strip() else {}
     if not shades:
         return [Shaded(line)]
-    pattern = re.compile("|".join(re.escape(phrase) for phrase in sorted(shades, key=len, reverse=True)))
     pieces: list[Shaded] = []
     place = 0
-    for match in pattern.finditer(line):
-        if match.start() > place:
-            pieces.append(Shaded(line[place : match.start()]))
-        pieces.append(Shaded(match.group(), *shades[match.group()]))
-        place = match.end()
+    while found := [
+        (start, -len(one), one) for one in shades if (start := find_phrase(one, line, place, whole=one == about)) >= 0
+    ]:
+        start, _, phrase = min(found)  # the first; of those that begin there, the longest
+        if start > place:
+            pieces.append(Shaded(line[place:start]))
+        pieces.append(Shaded(phrase, *shades[phrase]))
+        place = start + len(phrase)
     return [*pieces, Shaded(line[place:])] if place < len(line) else pieces
