@@ -116,6 +116,13 @@ def wait_until_idle(process: int) -> None:
         time.sleep(1.0)
 
 
+def steps_of(metrics: Path) -> list[tuple[float, int]]:
+    """When each step of a training ended, by the clock that stretches are measured with."""
+    written, lines = metrics.stat().st_mtime, metrics.read_bytes().splitlines(keepends=True)
+    rows = [json.loads(line) for line in lines if line.endswith(b"\n")]
+    return [(written - (rows[-1]["seconds"] - row["seconds"]), row["step"]) for row in rows]
+
+
 def steps_a_second(marks: list[tuple[float, int]], during: tuple[float, float]) -> float:
     """Of a training whose steps ended at these moments."""
     inside = [(moment, step) for moment, step in marks if during[0] <= moment <= during[1]]
@@ -130,7 +137,8 @@ def watch(folder: Path, browser: Any, rounds: int, seconds: float) -> tuple[list
     """Speeds, and updates a second in the page."""
     words = command("train", "gpt", "world.txt", "--steps", "1000000", "--out", "runs/watched")
     words += ["--layers", "2", "--width", "128", "--context", "64", "--batch", "32"]
-    stretches, updates = [], []
+    rounds_seen: list[Round] = []
+    updates = []
     quiet = subprocess.DEVNULL
     with (
         opened(folder) as (address, server),
@@ -139,7 +147,7 @@ def watch(folder: Path, browser: Any, rounds: int, seconds: float) -> tuple[list
         metrics = folder / "runs/watched/metrics.jsonl"
         while not (metrics.exists() and metrics.read_bytes().count(b"\n") >= WARM_STEPS):
             time.sleep(0.2)
-        for _ in range(rounds):
+        for number in range(1, rounds + 1):
             before = stretch(seconds)
             page = browser.new_page()
             page.goto(address)
@@ -152,15 +160,19 @@ def watch(folder: Path, browser: Any, rounds: int, seconds: float) -> tuple[list
             updates.append(page.evaluate(COUNT, 1000 * COUNT_SECONDS) / COUNT_SECONDS)
             page.close()
             wait_until_idle(server)
-            stretches.append((before, watched, stretch(seconds)))
+            after = stretch(seconds)
+            marks = steps_of(metrics)
+            alone = math.sqrt(steps_a_second(marks, before) * steps_a_second(marks, after))
+            beside = steps_a_second(marks, watched)
+            rounds_seen.append((alone, beside))
             spent, drawn = spent / (2 * seconds), drawn / (2 * seconds)
-            print(f"CPU while watching: server {spent:.1%}, browser {drawn:.1%} of one core", flush=True)
+            print(
+                f"round {number}: alone {alone:.2f} steps/s, watched {beside:.2f} ({beside / alone - 1:+.1%}); "
+                f"CPU while watching: server {spent:.1%}, browser {drawn:.1%} of one core",
+                flush=True,
+            )
         training.send_signal(signal.SIGINT)
-    rows = [json.loads(line) for line in metrics.read_text().splitlines()]
-    ended = metrics.stat().st_mtime  # when the last step was written, by the clock that stretches are measured with
-    marks = [(ended - (rows[-1]["seconds"] - row["seconds"]), row["step"]) for row in rows]
-    speeds = [tuple(steps_a_second(marks, one) for one in three) for three in stretches]
-    return [(math.sqrt(before * after), watched) for before, watched, after in speeds], updates
+    return rounds_seen, updates
 
 
 def main() -> int:
@@ -190,8 +202,6 @@ def main() -> int:
 
         rounds, updates = watch(folder, browser, options.rounds, options.seconds)
         browser.close()
-    for number, (alone, beside) in enumerate(rounds, 1):
-        print(f"round {number}: alone {alone:.2f} steps/s, watched {beside:.2f} ({beside / alone - 1:+.1%})")
     logs = [math.log(beside / alone) for alone, beside in rounds]
     loss = 1 - math.exp(statistics.fmean(logs))
     error = statistics.stdev(logs) / math.sqrt(len(logs))
