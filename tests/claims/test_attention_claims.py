@@ -129,8 +129,8 @@ def test_with_as_few_samples_and_nothing_wrong_it_does_not_fail(name: str, monke
 
 
 def test_heads_that_average_out_would_fail_e8(monkeypatch: pytest.MonkeyPatch) -> None:
-    def halved(case: Case, solve: bool = True) -> exact_module.Exact:
-        found = exact_module.exact(case, solve)
+    def halved(case: Case, *more: Any) -> exact_module.Exact:
+        found = exact_module.exact(case, *more)
         return dataclasses.replace(found, coefficient_variances=found.coefficient_variances / case.heads)
 
     monkeypatch.setattr(claims, "SAMPLES", 50_000)
