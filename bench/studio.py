@@ -19,7 +19,6 @@ import json
 import math
 import os
 import shutil
-import signal
 import statistics
 import subprocess
 import sys
@@ -86,7 +85,7 @@ def opened(folder: Path) -> Iterator[tuple[str, int]]:
         try:
             yield json.loads(said)["address"], process.pid
         finally:
-            process.send_signal(signal.SIGINT)
+            process.terminate()  # where this was started in the background, an interrupt would be ignored
 
 
 def browser_cpu_seconds() -> float:
@@ -171,7 +170,7 @@ def watch(folder: Path, browser: Any, rounds: int, seconds: float) -> tuple[list
                 f"CPU while watching: server {spent:.1%}, browser {drawn:.1%} of one core",
                 flush=True,
             )
-        training.send_signal(signal.SIGINT)
+        training.kill()
     return rounds_seen, updates
 
 

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from opening import Opened
 
 pytestmark = pytest.mark.browser
 
+PATIENCE_MS = 30_000
 SAY = """(figures) => {
   const element = document.querySelector('.figures');
   getElement(Number(element.id.slice(1))).say(figures);
@@ -122,6 +124,19 @@ def test_the_text_is_never_long_behind_what_is_painted(open_page: Callable[..., 
         [SECOND, SECOND, THIRD],
     )
     assert page.locator("[data-testid=figure-loss]").inner_text() == "1.732"
+
+
+def test_where_nothing_can_be_painted_the_text_is_seen(browser: Any, studio: Opened) -> None:
+    page = browser.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    page.route("**/live_brush.js", lambda route: route.abort())
+    page.goto(studio.address)
+    finished(lambda path: page)
+    page.evaluate(SAY, [FIRST, SECOND, THIRD])
+    page.locator(".figures:not(.is-live) [data-testid=figure-loss]", has_text="1.732").wait_for()
+    page.evaluate(SAY, [SECOND, THIRD, FIRST])
+    page.locator(".figures:not(.is-live) [data-testid=figure-loss]", has_text="2.718").wait_for()
+    page.close()
 
 
 def test_a_browser_without_such_threads_shows_the_same_as_text(open_page: Callable[..., Any]) -> None:

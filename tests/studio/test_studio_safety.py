@@ -112,6 +112,7 @@ def paths() -> list[str]:
     assert any(path.startswith("/_nicegui/") for path in filled)
     more = (
         "/studio.css",
+        "/live_brush.js",
         "/favicon.ico",
         POLLING,
         f"{POLLING}&sid=x",

@@ -39,12 +39,15 @@ export default {
     // One is said to stand; several are shown as far apart as they came, and more will follow.
     say(several) {
       clearTimeout(this.next);
-      if (several.length > 1 && this.canvas.transferControlToOffscreen) return this.paint(several);
+      if (several.length > 1 && this.canvas.transferControlToOffscreen && !this.broken) return this.paint(several);
+      this.rest();
+      this.play(several);
+    },
+    rest() {
       this.live = false;
       this.worker?.postMessage({ played: [] });
       this.canvas.hidden = true;
       this.$el.classList.remove("is-live");
-      this.play(several);
     },
     play([first, ...rest]) {
       this.write(first);
@@ -53,6 +56,10 @@ export default {
     paint(several) {
       if (!this.worker) {
         this.worker = new Worker(this.brush);
+        this.worker.onerror = () => {
+          this.broken = true; // text that nobody paints over must be seen
+          this.rest();
+        };
         const canvas = this.canvas.transferControlToOffscreen();
         this.worker.postMessage({ canvas, apart: this.apart }, [canvas]);
       }
