@@ -70,6 +70,27 @@ def test_several_runs_share_a_plot_when_they_share_a_unit(open_page: Callable[..
     page.get_by_text("are left out, because they cannot share an axis").wait_for()
 
 
+def test_what_is_chosen_while_another_is_read_is_drawn(open_page: Callable[..., Any]) -> None:
+    page = open_page("/")
+    page.get_by_role("row", name=re.compile("gru-world")).wait_for()
+    for first, second in (("bigram-world", "gru-world"), ("gru-world", "gpt-world"), ("gpt-world", "bigram-world")):
+        page.evaluate(
+            """(names) => {
+              const rows = [...document.querySelectorAll('.runs-table tbody tr')];
+              for (const name of names) rows.find((row) => row.cells[1]?.innerText.trim() === name).click();
+            }""",
+            [first, second],
+        )
+        page.locator(".panel .heading", has_text=second).wait_for()
+        page.locator("[data-testid=figure-state]", has_text="finished").wait_for()
+        page.wait_for_function(
+            """() => {
+              const canvas = document.querySelector('.live-plot canvas');
+              return canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some((value) => value);
+            }"""
+        )
+
+
 def test_a_file_that_is_no_table_is_refused_in_words(open_page: Callable[..., Any]) -> None:
     page = open_page("/")
     page.get_by_role("button", name="New training").click()

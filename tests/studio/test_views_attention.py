@@ -16,8 +16,10 @@ from inkling.attention.laboratory import Setting, experiment
 from inkling.cli.app import app
 from inkling.errors import UsageError
 from inkling.figures import HeatMap, Panels
+from inkling.runs.files import finite
 from inkling.studio import tasks_attention
 from inkling.studio.views_attention import (
+    Answer,
     Wishes,
     command_of,
     draft,
@@ -72,7 +74,8 @@ def test_a_child_gives_the_same_and_says_how_far_it_is(kind: str) -> None:
     said: list[float | None] = []
     arguments = json.loads(json.dumps({**asdict(setting), "samples": 3000}))
     found = tasks_attention.experiment(arguments, lambda done, sentence: said.append(done))
-    assert json.dumps(found) == json.dumps(asdict(settled(setting, 3000)))
+    received = Answer.of_json(json.loads(json.dumps(finite(found))))
+    assert json.dumps(asdict(received)) == json.dumps(asdict(settled(setting, 3000)))
     parts = {"heads": 13, "noise": 1, "same": 3}[kind]  # two heads and one alone, and ten points of a curve
     assert said == [None, *(pytest.approx(part / parts) for part in range(1, parts + 1))]
 

@@ -44,6 +44,14 @@ class Answer:
     figures: tuple[Mapping[str, Any], ...]  # the main ones, as in JSON; NaN where not known
     sections: Mapping[str, str]
 
+    @classmethod
+    def of_json(cls, found: Mapping[str, Any]) -> Answer:
+        """As a child sent it: JSON has no NaN."""
+        figures = (
+            {key: math.nan if value is None else value for key, value in each.items()} for each in found["figures"]
+        )
+        return cls(**{**found, "figures": tuple(figures)})
+
 
 def draft(setting: Setting) -> Answer:
     """An answer within a moment."""

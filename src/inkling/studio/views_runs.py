@@ -77,12 +77,6 @@ class Follower:
     def of(cls, run: Run) -> Follower:
         return cls(run.path / "metrics.jsonl", Unit.of(run))
 
-    def read(self) -> bool:
-        """Takes in what was written since; whether that was anything."""
-        found = self.fetch()
-        self.take()
-        return found
-
     def fetch(self) -> bool:
         """Reads what was written since, to be taken in; whether that was anything."""
         try:

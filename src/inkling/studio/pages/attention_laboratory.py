@@ -159,9 +159,7 @@ class Laboratory:
             self.busy.set_visibility(False)
             self.said.text = "Cancelled: these figures are from fewer samples. Change something to begin again."
             return
-        nan = float("nan")  # JSON has none
-        figures = [{key: nan if value is None else value for key, value in each.items()} for each in found["figures"]]
-        self._draw(Answer(**{**found, "figures": tuple(figures)}), setting, samples)
+        self._draw(Answer.of_json(found), setting, samples)
 
     def _complain(self, sentence: str) -> None:
         self.wrong.text = sentence

@@ -59,7 +59,8 @@ class RunsPage:
         self.awaited: str | None = None  # a run that was started and is to be shown when it appears
         self.awaiting: list[tuple[str, str | None]] = []
         self.over = "steps"
-        self.busy = self.drawn = self.told = self.grown = False
+        self.busy = self.told = self.grown = False
+        self.asked = self.drawn = 0  # how often something else was chosen, and which of these is drawn
         self.painted = 0.0  # when the curves were, by the clock
 
     def draw(self) -> None:
@@ -153,37 +154,54 @@ class RunsPage:
         self.watched.visible = bool(self.chosen)
         self.title.set_text(self.chosen[0] if len(self.chosen) == 1 else f"{len(self.chosen)} runs")
         self.one.choose(self.chosen[0] if len(self.chosen) == 1 else None)
-        self.drawn = False
-        background_tasks.create(self.follow())  # at once
+        self.redraw()
 
     def turn(self, over: str) -> None:
-        self.over, self.drawn = over, False
+        self.over = over
+        self.redraw()
+
+    def redraw(self) -> None:
+        """At once, and not when the next figures are due."""
+        self.asked += 1
+        background_tasks.create(self.follow())
 
     async def follow(self) -> None:
         """Takes in what was written since, and draws what has grown, or was chosen just now."""
-        if self.busy or not self.chosen:
+        if self.busy:
             return
         self.busy = True
         try:
-            grown = await aside(self.fetch) if len(self.chosen) > 1 or not self.drawn else self.fetch()
-            self.grown = self.grown or grown
-            if len(self.chosen) == 1:
-                name = self.chosen[0]
-                if not self.drawn or not self.told:
-                    self.told = True
-                    await self.one.look(name)
-                self.one.say(self.followers[name])
-            for follower in self.followers.values():
-                follower.take()
-            now = time.monotonic()
-            if not self.drawn or (self.grown and now - self.painted >= self.rest()):
-                self.draw_curves()
-                self.painted, self.grown = now, False
-            self.drawn = True
-        except (InklingError, KeyError):
-            pass  # a run that was removed meanwhile; the list says so
+            asked = -1
+            while asked != self.asked:  # again, if another was chosen meanwhile
+                asked = self.asked
+                await self.follow_once(asked)
         finally:
             self.busy = False
+
+    async def follow_once(self, asked: int) -> None:
+        new = self.drawn != asked
+        try:
+            if self.chosen:
+                grown = await aside(self.fetch) if len(self.chosen) > 1 or new else self.fetch()
+                self.grown = self.grown or grown
+            if len(self.chosen) == 1 and (new or not self.told):
+                self.told = True
+                await self.one.look(self.chosen[0])
+            if asked == self.asked and self.chosen:
+                self.show(new)
+                self.drawn = asked
+        except (InklingError, KeyError):
+            pass  # a run that was removed meanwhile; the list says so
+
+    def show(self, new: bool) -> None:
+        if len(self.chosen) == 1:
+            self.one.say(self.followers[self.chosen[0]])
+        for follower in self.followers.values():
+            follower.take()
+        now = time.monotonic()
+        if new or (self.grown and now - self.painted >= self.rest()):
+            self.draw_curves()
+            self.painted, self.grown = now, False
 
     def fetch(self) -> bool:
         grown = [follower.fetch() for follower in list(self.followers.values())]  # all of them, not up to the first
