@@ -86,7 +86,7 @@ def test_what_is_chosen_while_another_is_read_is_drawn(open_page: Callable[..., 
         page.wait_for_function(
             """() => {
               const canvas = document.querySelector('.live-plot canvas');
-              return canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some((value) => value);
+              return canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some(Boolean);
             }"""
         )
 
