@@ -72,7 +72,7 @@ def test_several_runs_share_a_plot_when_they_share_a_unit(open_page: Callable[..
 
 def test_what_is_chosen_while_another_is_read_is_drawn(open_page: Callable[..., Any]) -> None:
     page = open_page("/")
-    page.get_by_role("row", name=re.compile("gru-world")).wait_for()
+    page.get_by_role("row", name=re.compile("gru-world")).first.wait_for()
     for first, second in (("bigram-world", "gru-world"), ("gru-world", "gpt-world"), ("gpt-world", "bigram-world")):
         page.evaluate(
             """(names) => {
